@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from nanet.config.file import Config
-from nanet.config.sections import DetectorFile, Generate
+from nanet.config.sections import Card, DetectorFile, Generate, Trigger
 from nanet.detector import NA62_DIGEST, NA62_NAME, SHIPPED, as_detector, load
 from nanet.errors import UsageError
 from nanet.files.provenance import SIDECAR
@@ -266,6 +266,54 @@ def test_replay_gives_the_rings_of_python_s_decoding(made: dict[str, Any], name:
     assert figures["sigma_r_mad_mm"] < 2 * figures["crlb_sigma_r_mm"]
 
 
+def replayed(given: str, capture: str, folder: Path, **changes: Any) -> tuple[dict[str, Any], Any]:
+    """Result and rings of a replay with options of [trigger] and [card]."""
+    config = Config()
+    config.set(DetectorFile, detector=given)
+    config.set(Trigger, device="cpu", algorithm="math", conditions=changes.pop("conditions", ""))
+    config.set(Card, **changes)
+    settings = {**core_options(config, live=False), "port": 58913, "detect_merged": True}
+    result = replay_files([capture], settings, rings=str(folder / "rings.parquet"))
+    assert result["account_closes"] and not any(result["bad_packets"].values())
+    return result, analysis.read_rings(str(folder / "rings.parquet"))
+
+
+def test_conditions_reach_every_channel(made: dict[str, Any], tmp_path: Path) -> None:
+    """Masks and T0 beyond PM ID 2047: hits with PM IDs of 16 bits have the time of their fragment."""
+    given, detector, capture, *_ = made["three"]
+    assert detector.channels > 2048
+    (tmp_path / "mask.toml").write_text('mask = ["2200-2300"]\n[t0_ns]\n"0-2522" = 1.0\n')
+    plain, before = replayed(given, capture, tmp_path)
+    result, after = replayed(given, capture, tmp_path, conditions=str(tmp_path / "mask.toml"))
+    events = analysis.read_events(capture, detector=given)
+    pm = pc.list_flatten(events["pm"]).to_numpy()
+    assert plain["masked_hits"] == 0 < result["masked_hits"] == np.sum((pm >= 2200) & (pm <= 2300))
+
+    def per_event(rings: Any, of: str) -> np.ndarray:
+        _, first = np.unique(rings["event"].to_numpy(), return_index=True)
+        return rings[of].to_numpy()[first].astype(np.int64)
+
+    assert (
+        per_event(before, "event_hits").sum() - per_event(after, "event_hits").sum() == result["masked_hits"]
+    )
+    # T0 of 10 LSB; masked hits, and edges of frames, change the mean time of few events.
+    times = [256 * per_event(rings, "timestamp") + per_event(rings, "fine_time") for rings in (before, after)]
+    whole = per_event(before, "event_hits") == per_event(after, "event_hits")
+    assert np.mean((times[0] - times[1])[whole] == 10) > 0.99
+
+
+def test_a_merging_card_takes_pm_ids_of_16_bits(made: dict[str, Any], tmp_path: Path) -> None:
+    given, _, capture, *_ = made["three"]
+    (tmp_path / "mask.toml").write_text('mask = ["2200-2300"]\n')
+    for more in ({}, {"conditions": str(tmp_path / "mask.toml")}):
+        plain, rings = replayed(given, capture, tmp_path, segment_bytes=16384, **more)
+        merged, again = replayed(given, capture, tmp_path, segment_bytes=16384, merge=True, **more)
+        assert again.equals(rings) and merged["frames_unmerged"] == 0
+        assert bool(plain["masked_hits"]) == bool(more)
+        for key in ("events_built", "hits_in", "rings", "primitives_out", "masked_hits", "duplicate_hits"):
+            assert merged[key] == plain[key], key
+
+
 @pytest.mark.parametrize("algorithm", _core.algorithm_names())
 def test_every_algorithm_follows_the_detector(made: dict[str, Any], algorithm: str) -> None:
     given, detector, capture, truth_file, _ = made["three"]
@@ -336,13 +384,17 @@ def test_another_detector_is_refused(made: dict[str, Any], nanet: Any) -> None:
 def test_combinations_without_a_detector_are_refused(nanet: Any, tmp_path: Path) -> None:
     (tmp_path / "mask.toml").write_text("mask = [1]")
     for more, message in (
-        (["--detector", "square", "--conditions", "mask.toml"], "leave --conditions out"),
+        (["--detector", "square", "--device", "cuda"], "a GPU reads PM IDs of 11 bits from packets"),
         (["--detector", "hexagonal", "--card", "gateware"], "use --card socket"),
-        (["--detector", "square", "--merge"], "leave --merge out"),
+        (
+            ["--detector", "square", "--merge"],
+            "square' has 8 boards, with card.merge = true: a row of a merged",
+        ),
         (["--detector", "none.toml"], "none.toml: No such file"),
     ):
         assert message in nanet("trigger", "--check", *more, status=2).stderr, more
     (tmp_path / "mask.toml").write_text("mask = [700]")
+    nanet("trigger", "--check", "--detector", "square", "--conditions", "mask.toml", "--device", "cpu")
     refused = nanet("trigger", "--check", "--detector", "hexagonal", "--conditions", "mask.toml", status=2)
     assert "must be a photomultiplier, 0 to 630" in refused.stderr
     (tmp_path / "odd.toml").write_text(GOOD + "[algorithm.math]\nr_mox = 3\n")

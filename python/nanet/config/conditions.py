@@ -92,7 +92,7 @@ def _offsets(path: str, given: Any, most: int) -> tuple[int, ...]:
         if len(given) != most:
             raise UsageError(f"{path}: t0_ns has {len(given)} values: must have {most}, or be a table")
         values = [_lsb(path, f"t0_ns[{channel}]", value) for channel, value in enumerate(given)]
-        return (*values, *[0] * (PM_COUNT - most))
+        return tuple(values)
     if not isinstance(given, dict):
         raise UsageError(f"{path}: t0_ns = {given!r}: must be a table, [t0_ns], or a list of {most}")
     if not given:
@@ -104,7 +104,7 @@ def _offsets(path: str, given: Any, most: int) -> tuple[int, ...]:
             if channel in offsets:
                 raise UsageError(f"{path}: t0_ns.{key}: channel {channel} has an offset already")
             offsets[channel] = lsb
-    return tuple(offsets.get(channel, 0) for channel in range(PM_COUNT))
+    return tuple(offsets.get(channel, 0) for channel in range(most))
 
 
 class Watch:

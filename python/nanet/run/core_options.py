@@ -27,6 +27,8 @@ from nanet.detector import Detector, load_or_default
 from nanet.errors import UsageError, located, near, starting
 from nanet.run import gpu_recovery, host
 
+MERGED_BOARDS = 4  # of a merged buffer (docs/formats.md)
+
 
 def executor(
     device: str, *, threads: int = 1, key: str = "trigger.device", remedy: str = "use --device cpu"
@@ -99,10 +101,11 @@ def usable_cpus(key: str, given: str) -> list[int]:
     return wanted
 
 
-def core_options(config: Config, also: Iterable[str] = ()) -> dict[str, Any]:
+def core_options(config: Config, also: Iterable[str] = (), *, live: bool = True) -> dict[str, Any]:
     """Options of the core by key. A timeout of 0 gets the default for this host (docs/formats.md, Clocks).
 
-    also: names of loaded algorithms beside the trigger's, whose parameters the file may have.
+    live: of a trigger; else of replays, where a GPU reconstructs events built by the CPU. also: names of
+    loaded algorithms beside the trigger's, whose parameters the file may have.
     """
     from nanet import _core
 
@@ -120,7 +123,7 @@ def core_options(config: Config, also: Iterable[str] = ()) -> dict[str, Any]:
         with located(config.where()):
             _check(name, parameters, of_core)
     if detector and of_core:
-        _check_detector(detector, config[DetectorFile].detector, trigger, card, known)
+        _check_detector(detector, config[DetectorFile].detector, trigger, card, known, live)
     if trigger.device not in ("auto", "cpu") and not algorithm.cuda:
         raise UsageError(
             f"trigger.device = {trigger.device!r}: {algorithm.plugin} was built without CUDA and runs on "
@@ -135,7 +138,7 @@ def core_options(config: Config, also: Iterable[str] = ()) -> dict[str, Any]:
     timeout_us = card.timeout_us or (REAL_TIME_TIMEOUT_US if exact else DEFAULT_TIMEOUT_US)
     deadline_us = trigger.deadline_us or (REAL_TIME_DEADLINE_US if exact else DEFAULT_DEADLINE_US)
     _check_combinations(trigger, card, timeout_us, deadline_us)
-    on_gpu = algorithm.cuda and not card.merge and not (detector and detector.wide)
+    on_gpu = algorithm.cuda and not card.merge and not (live and detector and detector.wide)
     channels = detector.channels if detector else conditions.PM_COUNT
     options = {
         **core_values(trigger),
@@ -160,7 +163,7 @@ def core_options(config: Config, also: Iterable[str] = ()) -> dict[str, Any]:
 
 
 def _check_detector(
-    detector: Detector, given: str, trigger: Trigger, card: Card, known: Iterable[str]
+    detector: Detector, given: str, trigger: Trigger, card: Card, known: Iterable[str], live: bool
 ) -> None:
     """UsageError for options that the detector excludes, and for wrong parameters in its file."""
     text = f"detector.file = {given!r}"
@@ -168,14 +171,17 @@ def _check_detector(
         raise UsageError(
             f"{text} with card.type = 'gateware': this card has NA62's boards: use --card socket"
         )
-    many = f"{text} has {detector.channels} channels"
-    if detector.wide and trigger.device not in ("auto", "cpu"):
-        raise UsageError(f"{many}: a GPU takes up to {conditions.PM_COUNT}: use --device cpu")
-    if detector.wide and trigger.conditions:
-        raise UsageError(f"{many}: conditions are for up to {conditions.PM_COUNT}: leave --conditions out")
-    if card.merge and (detector.wide or detector.boards > 4):
-        raise UsageError(f"{many} and {detector.boards} boards: a card merges four boards of up to "
-                         f"{conditions.PM_COUNT} channels: leave --merge out")  # fmt: skip
+    if live and detector.wide and trigger.device not in ("auto", "cpu"):
+        raise UsageError(
+            f"{text} has {detector.channels} channels, with trigger.device = {trigger.device!r}: a GPU reads "
+            f"PM IDs of 11 bits from packets, for up to {conditions.PM_COUNT} channels: use --device cpu, or "
+            "record, and replay on the GPU"
+        )
+    if card.merge and detector.boards > MERGED_BOARDS:
+        raise UsageError(
+            f"{text} has {detector.boards} boards, with card.merge = true: a row of a merged buffer has room "
+            f"for {MERGED_BOARDS}: leave --merge out"
+        )
     for name, parameters in detector.algorithms.items():
         if name not in known:
             raise UsageError(f"{given}: algorithm.{name}: no such algorithm{near(name, known)}")

@@ -96,13 +96,14 @@ trigger::ProcessOptions process_options(const nb::dict& o) {
 std::shared_ptr<const trigger::Conditions> conditions(const nb::dict& o) {
   auto c = std::make_shared<trigger::Conditions>();
   for (const unsigned pm : get<std::vector<unsigned>>(o, "masked", {})) {
-    if (pm >= pm_count)
+    if (pm >= c->masked.size())
       throw std::invalid_argument("mask = " + std::to_string(pm) + " is no photomultiplier");
     c->masked[pm] = 1;
   }
   const auto t0 = get<std::vector<int>>(o, "t0_lsb", {});
-  if (!t0.empty() && t0.size() != pm_count)
-    throw std::invalid_argument("t0_lsb has " + std::to_string(t0.size()) + " values; give 1952");
+  if (t0.size() > c->t0.size())
+    throw std::invalid_argument("t0_lsb has " + std::to_string(t0.size()) + " values; give " +
+                                std::to_string(c->t0.size()) + " at most");
   for (std::size_t pm = 0; pm < t0.size(); ++pm) {
     if (std::abs(t0[pm]) > trigger::max_t0_lsb)
       throw std::invalid_argument("t0_lsb of " + std::to_string(pm) + " = " + std::to_string(t0[pm]) +

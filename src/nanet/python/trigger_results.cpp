@@ -65,7 +65,7 @@ nb::list masked(const trigger::ConditionsStore* store) {
   nb::list out;
   if (!store) return out;
   const auto conditions = store->current();
-  for (std::size_t pm = 0; pm < pm_count; ++pm)
+  for (std::size_t pm = 0; pm < conditions->masked.size(); ++pm)
     if (conditions->masked[pm]) out.append(pm);
   return out;
 }

@@ -41,9 +41,10 @@ void check_merging(const contract::Shape& shape, std::uint8_t boards, std::int32
                                 ": a merging card takes 0 to " + std::to_string(contract::merged_window_lsb));
 }
 
-FrameMerger::FrameMerger(const contract::Shape& shape, std::int32_t window_lsb)
+FrameMerger::FrameMerger(const contract::Shape& shape, std::int32_t window_lsb, std::uint8_t encoding)
     : shape_(shape),
       window_(static_cast<std::uint32_t>(window_lsb)),
+      encoding_(encoding),
       capacity_(shape.segment_bytes / static_cast<std::uint32_t>(mgp::event_header_bytes)),
       fragments_(std::size_t{capacity_} * merged_boards),
       times_(std::size_t{capacity_ + 1} * merged_boards),
@@ -98,10 +99,10 @@ void FrameMerger::write_row(std::uint32_t event, std::uint32_t first,
     std::uint32_t above = 0;
     for (unsigned i = 0; i < f.stored; ++i) {
       const auto word = mgp::load<std::uint16_t>(f.hits + 2 * i);
-      const std::uint32_t pm = mgp::hit_pm(word);
+      const std::uint32_t pm = mgp::hit_pm(word, encoding_);
       if (pm < above) flags |= MergedRow::disordered;
       above = pm + 1;
-      sum += static_cast<std::int16_t>(word) >> 11;
+      sum += mgp::hit_lsb(word, encoding_) / 4;
     }
     std::memcpy(to, f.hits, 2u * f.stored);
     to += 2u * f.stored;

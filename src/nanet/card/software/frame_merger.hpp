@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "nanet/contract/layout.hpp"
+#include "nanet/wire/mgp.hpp"
 
 namespace nanet::card {
 
@@ -18,8 +19,9 @@ void check_merging(const contract::Shape& shape, std::uint8_t boards, std::int32
 
 class FrameMerger {
  public:
-  // shape: passes check_merging().
-  FrameMerger(const contract::Shape& shape, std::int32_t window_lsb);
+  // shape: passes check_merging(). encoding: of the hits (wire/mgp.hpp).
+  FrameMerger(const contract::Shape& shape, std::int32_t window_lsb,
+              std::uint8_t encoding = wire::mgp::hit_encoding);
 
   // Merges the segments in `buffer`, whose extents are in `header`, and fills the header's fields from
   // `layout` on. Returns the bytes of the merged frame, or 0 if the segments stay. Safe on any bytes;
@@ -39,6 +41,7 @@ class FrameMerger {
 
   contract::Shape shape_;
   std::uint32_t window_;
+  std::uint8_t encoding_;
   std::uint32_t capacity_;  // fragments of a board
   std::vector<Fragment> fragments_;
   std::vector<std::uint32_t> times_;  // a list per board, with an end marker each

@@ -19,9 +19,12 @@ namespace nanet::trigger {
 
 inline constexpr std::int32_t max_t0_lsb = 1024;  // 99.8 ns
 
+// By PM ID, of 11 or 16 bits.
 struct Conditions {
-  std::array<std::uint8_t, pm_count> masked{};  // 1: hits are dropped
-  std::array<std::int16_t, pm_count> t0{};      // LSB, subtracted from hit times
+  static constexpr std::size_t pms = 65536;
+
+  std::array<std::uint8_t, pms> masked{};  // 1: hits are dropped
+  std::array<std::int16_t, pms> t0{};      // LSB, subtracted from hit times
   std::string name;                             // shown in results
 };
 

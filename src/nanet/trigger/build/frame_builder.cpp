@@ -304,7 +304,7 @@ template <class Words>
     for (std::uint32_t i = 0; i < f.stored; ++i) {
       const auto word = mgp::load<std::uint16_t>(base_ + f.hits + 2 * i);
       const PmId pm = pm_of<Words>(word);
-      if (conditions_ && pm < pm_count && conditions_->masked[pm]) {
+      if (conditions_ && conditions_->masked[pm]) {
         ++built_.masked_hits;
         continue;
       }
@@ -387,6 +387,12 @@ const BuiltFrame& FrameBuilder::finish() noexcept {
 // the others take the path of fragments.
 const BuiltFrame& FrameBuilder::build_merged(std::span<const std::byte> buffer,
                                              const Conditions* conditions) noexcept {
+  return wide_ ? build_rows<WideWords>(buffer, conditions) : build_rows<NarrowWords>(buffer, conditions);
+}
+
+template <class Words>
+const BuiltFrame& FrameBuilder::build_rows(std::span<const std::byte> buffer,
+                                           const Conditions* conditions) noexcept {
   built_ = {};
   conditions_ = conditions;
   base_ = buffer.data();
@@ -417,11 +423,11 @@ const BuiltFrame& FrameBuilder::build_merged(std::span<const std::byte> buffer,
     truncated_[event] = row.flags & contract::MergedRow::truncated;
     built_.fragments += static_cast<std::uint32_t>(std::popcount(mask_[event]));
     const std::byte* const from = words + sizeof(std::uint16_t) * row.first;
-    HitUnpacker<NarrowWords> unpack;
+    HitUnpacker<Words> unpack;
     for (std::uint32_t i = 0; i < hits; i += max_fragment_hits) {
       if (i)
-        unpack.seam |= mgp::hit_pm(mgp::load<std::uint16_t>(from + 2 * i - 2)) >=
-                       mgp::hit_pm(mgp::load<std::uint16_t>(from + 2 * i));
+        unpack.seam |= pm_of<Words>(mgp::load<std::uint16_t>(from + 2 * i - 2)) >=
+                       pm_of<Words>(mgp::load<std::uint16_t>(from + 2 * i));
       unpack(from + 2 * i, std::min(hits - i, std::uint32_t{max_fragment_hits}), &pm_[at + i]);
     }
     std::int32_t sum = static_cast<std::int32_t>(times) + 4 * row.sum;
@@ -437,7 +443,7 @@ const BuiltFrame& FrameBuilder::build_merged(std::span<const std::byte> buffer,
       offset += 2u * row.hits[b];
     }
     mask_[event] = (1u << boards) - 1;  // hits of boards outside the mask count too
-    assemble_unordered<NarrowWords>(event, at);
+    assemble_unordered<Words>(event, at);
     mask_[event] = static_cast<std::uint8_t>(row.boards & ((1u << boards) - 1));
   }
   built_.events = event;

@@ -84,6 +84,8 @@ class FrameBuilder {
   void run_lists(unsigned lists) noexcept;
   template <class Words>
   void assemble_unordered(std::uint32_t event, std::uint32_t& at) noexcept;
+  template <class Words>
+  const BuiltFrame& build_rows(std::span<const std::byte> buffer, const Conditions* conditions) noexcept;
   bool correct(std::uint32_t at, std::uint32_t hits, std::int32_t& sum) const noexcept;
   void set_time(std::uint32_t event, std::int32_t sum, std::uint32_t hits) noexcept;
   void sort_by_time() noexcept;
