@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import awkward as ak
 import numpy as np
@@ -109,6 +111,38 @@ def test_a_result_keeps_its_memory() -> None:
         for name in ("event", "timestamp"):
             np.testing.assert_array_equal(table[name].to_numpy(), ids + shift)
         assert table["x"].null_count == events and not table["primitive"].to_numpy().any()
+
+
+PEAK = """
+import sys
+import numpy as np
+from nanet import analysis
+
+def kib(key):
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(key))
+
+events, hits, threads = 1_500_000, 4, int(sys.argv[1])
+x = np.random.default_rng(1).uniform(-100, 100, events * hits)
+number = np.repeat(np.arange(events), hits)
+analysis.reconstruct(x[:8], x[:8], number[:8], "math")
+with open("/proc/self/clear_refs", "w") as file:
+    file.write("5")  # VmHWM from here on
+start = kib("VmRSS")
+table = analysis.reconstruct(x, x, number, "math", threads=threads)
+print(table.nbytes >> 10, kib("VmHWM") - start)
+"""
+
+
+@pytest.mark.complete
+@pytest.mark.parametrize("threads", [1, 3])
+def test_memory_is_bounded_by_pieces(threads: int) -> None:
+    """float64 becomes float32 a piece at a time; parts of threads are freed as they are joined."""
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, str(threads)], check=True, capture_output=True, text=True, timeout=300
+    )
+    table, peak = (int(word) for word in done.stdout.split())
+    assert table > 50_000
+    assert peak < 1.4 * table + 30_000
 
 
 def test_equally_many_hits_in_two_dimensions() -> None:

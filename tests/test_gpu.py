@@ -87,6 +87,12 @@ def test_arrays_on_the_gpu_give_the_rings_of_the_cpu(algorithm):
     want = analysis.reconstruct(x, y, event, algorithm)
     for device in ("cuda", "cuda:0", "auto"):
         assert analysis.reconstruct(x, y, event, algorithm, device=device).equals(want)
+    if algorithm == "math":  # several calls of the batch path, which takes 131 072 events
+        many = [np.tile(part[:8000], 100) for part in (x, y)]
+        numbers = np.arange(len(many[0])) // 4
+        on_cpu = analysis.reconstruct(*many, numbers, algorithm)
+        assert on_cpu.num_rows == 200_000
+        assert analysis.reconstruct(*many, numbers, algorithm, device="cuda").equals(on_cpu)
     hits = analysis.reconstruct_hits(first, pm, algorithm)
     on_gpu = analysis.reconstruct_hits(first, pm, algorithm, device="cuda")
     assert all(np.array_equal(on_gpu[name], values) for name, values in hits.items())

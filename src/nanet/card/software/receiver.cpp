@@ -32,8 +32,8 @@ FrameReceiver::FrameReceiver(const ReceiverOptions& options, Consumers& consumer
       table_(table),
       counters_(counters),
       merger_(options.merge ? std::make_unique<FrameMerger>(devices_[0].shape, options.window_lsb,
-                                                              options.rules.encoding)
-                              : nullptr),
+                                                            options.rules.encoding)
+                            : nullptr),
       expected_(options.rules.boards ? options.rules.boards : 1),
       // A frame has at most two live timers (opened without a packet, then with one), and only numbers with a
       // slot are live.

@@ -25,7 +25,7 @@ struct Conditions {
 
   std::array<std::uint8_t, pms> masked{};  // 1: hits are dropped
   std::array<std::int16_t, pms> t0{};      // LSB, subtracted from hit times
-  std::string name;                             // shown in results
+  std::string name;                        // shown in results
 };
 
 // Passes conditions from the loading thread to the frame builders.
