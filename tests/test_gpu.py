@@ -79,6 +79,20 @@ class TestReplay:
 @pytest.mark.gpu
 @pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")
 @pytest.mark.parametrize("algorithm", _core.cuda_algorithms())
+@pytest.mark.parametrize("name", ["hexagonal", "square"])  # square: PM IDs of 16 bits
+def test_other_detectors_on_the_gpu(nanet, tmp_path, name, algorithm):
+    detector = ("--detector", name)
+    nanet("generate", *detector, "--events", 5000, "--out", "other.pcap", "--truth", "other.parquet")
+    options = (*detector, "--algorithm", algorithm)
+    on_cpu = replay(nanet, tmp_path, "other.pcap", "cpu", *options)
+    on_gpu = replay(nanet, tmp_path, "other.pcap", "cuda", *options)
+    assert (on_cpu[3], on_gpu[3]) == ("cpu", "cuda:0")
+    assert on_gpu[0] == on_cpu[0] and on_gpu[1].equals(on_cpu[1]) and on_gpu[2] == on_cpu[2]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")
+@pytest.mark.parametrize("algorithm", _core.cuda_algorithms())
 def test_arrays_on_the_gpu_give_the_rings_of_the_cpu(algorithm):
     first, pm = _core.rings_bench_events(3000)
     x, y = _core.pm_positions_common()[pm].T

@@ -69,6 +69,7 @@ assert nanet.__file__.startswith(sys.prefix), nanet.__file__
 found = analysis.reconstruct([[0, 90, 0, -90, 64]], [[90, 0, -90, 0, 64]], algorithm="math", min_hits=4)
 print(nanet.__version__, _core.__version__, found["ring"].to_pylist())
 """
+VARIANTS = "from nanet import _core; print(*_core.simd_variants())"
 
 
 @pytest.mark.complete
@@ -86,10 +87,10 @@ def test_the_wheels_serve_fresh_environments(root: Path, tmp_path: Path) -> None
     built = sorted(wheels.glob("nanet-*.whl"))
     assert built and all("manylinux" in wheel.name for wheel in built)
     expected = module(root / "tools" / "build" / "nanet_version.py").version(root)
-    for python in tools.interpreters():
-        tag = "cp312-abi3" if tools.release(python) >= tools.STABLE else "cp311-cp311"
+    for version, python in tools.installed().items():
+        tag = "cp312-abi3" if version >= tools.STABLE else "cp311-cp311"
         (wheel,) = (path for path in built if tag in path.name)
-        place = tmp_path / f"venv-{tag}"
+        place = tmp_path / f"venv-{version[0]}.{version[1]}"
         subprocess.run([python, "-m", "venv", place], check=True)
         subprocess.run([place / "bin" / "python", "-m", "pip", "install", "--quiet", wheel], check=True)
         environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
@@ -119,5 +120,13 @@ def test_the_wheels_serve_fresh_environments(root: Path, tmp_path: Path) -> None
             "--truth",
             "run.parquet",
         )
-        run(place / "bin" / "nanet", "replay", "run.pcap", "--device", "cpu", "--json", "run.json")
+        replay = (place / "bin" / "nanet", "replay", "run.pcap", "--device", "cpu", "--json", "run.json")
+        run(*replay)
         assert json.loads((tmp_path / "run.json").read_text())["account_closes"]
+        # Each CPU variant that this processor has, as on processors that lack the next one.
+        answers = set()
+        for variant in ("avx2", "avx512"):
+            if variant in run(place / "bin" / "python", "-c", VARIANTS).split():
+                run(*replay, "--out", "rings.parquet", env={**environment, "NANET_SIMD": variant})
+                answers.add((tmp_path / "rings.parquet").read_bytes())
+        assert len(answers) == 1

@@ -5,7 +5,8 @@
 
 Two wheels serve all four: cp311, and cp312-abi3 (stable ABI) for 3.12 and newer. PYTHON: interpreters to
 build with, by default the first 3.11 and the first 3.12 or newer of PATH and pyenv. Each builds in a separate
-environment with the pinned tools; auditwheel checks the symbols and names the oldest glibc that serves.
+environment with the pinned tools; auditwheel checks the symbols and names the oldest glibc that serves,
+abi3audit that the wheel of the stable ABI uses no symbol that a newer Python may lack.
 """
 
 from __future__ import annotations
@@ -51,16 +52,24 @@ def release(python: str) -> tuple[int, int]:
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
-def interpreters() -> list[str]:
-    """First interpreter of 3.11, and first one of STABLE or newer."""
+def installed() -> dict[tuple[int, int], str]:
+    """First interpreter of each version from 3.11 on, of PATH and pyenv."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
     known = [path for name in NAMES if (path := shutil.which(name))]
     known += [str(path) for path in sorted(pyenv.glob("3.*/bin/python"))]
-    found: dict[bool, str] = {}
+    found: dict[tuple[int, int], str] = {}
     for python in known:
         version = release(python)
         if version >= (3, 11):
-            found.setdefault(version >= STABLE, python)
+            found.setdefault(version, python)
+    return dict(sorted(found.items()))
+
+
+def interpreters() -> list[str]:
+    """First interpreter of 3.11, and first one of STABLE or newer."""
+    found: dict[bool, str] = {}
+    for version, python in installed().items():
+        found.setdefault(version >= STABLE, python)
     if len(found) < 2:
         print(
             f"wheels: no Python {'3.12 or newer' if False in found else '3.11'} with headers", file=sys.stderr
@@ -90,6 +99,8 @@ def build(python: str, out: Path) -> Path:
         repaired = Path(place) / "repaired"
         run(inside / "auditwheel", "repair", wheel, "--wheel-dir", repaired, PATH=path)
         (final,) = repaired.glob("*.whl")
+        if version >= STABLE:
+            run(inside / "abi3audit", "--strict", final)
         out.mkdir(parents=True, exist_ok=True)
         return Path(shutil.copy2(final, out / final.name))
 
