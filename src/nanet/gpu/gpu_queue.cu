@@ -136,22 +136,36 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
                              " B of shared memory, this GPU has " +
                              std::to_string(properties.sharedMemPerBlockOptin));
   resident_bytes = kernel->resident_bytes(resident.sizes, threads);
+  unsigned team_warps = 0;
+  if (kernel->serving) {
+    team_warps = kernel->team_warps(value);
+    for (serving_threads = kernel->serving_threads;; serving_threads -= 32) {
+      serving_bytes = kernel->serving_bytes(serving_threads, team_warps);
+      if (serving_bytes <= properties.sharedMemPerBlockOptin || serving_threads <= 32) break;
+    }
+    if (serving_threads / 32 < team_warps) team_warps = 0;  // the room is less than a team's
+  }
   for (const auto& [function, bytes] :
-       {std::pair(kernel->resident, resident_bytes), std::pair(kernel->once, shared_bytes)})
-    require(
-        cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
-        "shared memory of the kernel");
+       {std::pair(kernel->resident, resident_bytes), std::pair(kernel->once, shared_bytes),
+        std::pair(kernel->serving, serving_bytes)})
+    if (function)
+      require(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                   static_cast<int>(bytes)),
+              "shared memory of the kernel");
   int gpus = 1;
   require(cudaGetDeviceCount(&gpus), "GPUs");
   const unsigned queues =
       (view.shape.devices + static_cast<unsigned>(gpus) - 1) / static_cast<unsigned>(gpus);
   const unsigned most =  // one block is the supervisor
       std::max(2u, static_cast<unsigned>(properties.multiProcessorCount) / queues - 1);
-  areas = wanted                    ? wanted
-          : kernel->uses_task_queue ? std::min(kernel->blocks, most * 3 / 10)
-                                    : kernel->blocks;
-  areas = std::clamp(areas, 1u, kernel->uses_task_queue ? most - 1 : most);
-  resident_blocks = 1 + (kernel->uses_task_queue ? most : areas);
+  areas = wanted ? wanted : kernel->serving ? std::min(kernel->blocks, most * 3 / 10) : kernel->blocks;
+  areas = std::clamp(areas, 1u, kernel->serving ? most - 1 : most);
+  resident_blocks = 1 + areas;
+  if (kernel->serving) {
+    serving_blocks = most - areas;
+    // Beginning an event takes a seventh of the time of a warp that the search of the others takes.
+    if (team_warps && serving_blocks > 1) resident.first_team_block = (serving_blocks + 6) / 7;
+  }
 
   const ptrdiff_t to_device =
       registered(view.clop, view.bytes, "the CLOP") - view.clop;  // one offset for the whole region
@@ -200,12 +214,13 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
   resident.large_bytes = (resident.sizes.large_bytes() + 127) / 128 * 128;
   resident.large = device_memory<std::byte>(resident.large_bytes * areas, "large frames");
   resident.rings = device_memory<rich::Rings>(std::size_t{resident.sizes.fragments} * areas, "rings");
-  if (kernel->uses_task_queue) {
+  if (kernel->serving) {
     resident.owner_blocks = areas;
     resident.task_bits = contract::exponent(power_of_two(areas * tasks_at_once));
     resident.task_hits_capacity =
         (std::max(resident.sizes.large_hits(), shared_raw_bytes / 2) + 63) / 64 * 64;
     resident.tasks = device_memory<Task>(std::size_t{1} << resident.task_bits, "events handed out");
+    resident.team_tasks = device_memory<Task>(std::size_t{1} << resident.task_bits, "events of teams");
     resident.task_hits = device_memory<PmId>(std::size_t{resident.task_hits_capacity} * areas, "their hits");
     resident.task_results = device_memory<TaskResult>(std::size_t{tasks_at_once} * areas, "their answers");
     resident.tasks_done = device_memory<std::uint32_t>(std::size_t{line_words} * areas, "their count");
@@ -222,8 +237,15 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
   require(cudaMemcpy(on_device, plane.data(), plane.size() * sizeof(rich::Point), cudaMemcpyHostToDevice),
           "copying the positions of PMs");
   resident.plane = on_device;
-  require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+  for (cudaStream_t* each : {&stream, &serving_stream})
+    require(cudaStreamCreateWithFlags(each, cudaStreamNonBlocking), "a stream");
   require(cudaDeviceSynchronize(), "setting up");
+}
+
+cudaError_t GpuQueue::query() const noexcept {
+  const cudaError_t status = cudaStreamQuery(stream), serving = cudaStreamQuery(serving_stream);
+  if (status != cudaSuccess && status != cudaErrorNotReady) return status;
+  return serving != cudaSuccess ? serving : status;
 }
 
 // The kernel has ended and the context is valid: the GPU had only stalled.
@@ -231,7 +253,7 @@ bool GpuQueue::at_rest() const noexcept {
   if (cudaSetDevice(device_) != cudaSuccess) return false;
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   for (;;) {
-    const cudaError_t status = cudaStreamQuery(stream);
+    const cudaError_t status = query();
     if (status != cudaErrorNotReady || std::chrono::steady_clock::now() > until) return status == cudaSuccess;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -249,7 +271,7 @@ GpuQueue::~GpuQueue() {
     return;
   }
   cudaSetDevice(device_);
-  cudaStreamDestroy(stream);
+  for (cudaStream_t each : {stream, serving_stream}) cudaStreamDestroy(each);
   for (void* at : allocated_) cudaFree(at);
   for (void* at : registered_) forget(at);
 }

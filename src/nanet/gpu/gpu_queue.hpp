@@ -55,6 +55,8 @@ class GpuQueue {
   // Opens the mailbox in this memory; without it, mailbox.input stays null. Before the kernel's first start.
   void open_mailbox(MailboxMemory memory);
   void close_mailbox() noexcept;
+  // State of the kernels: cudaErrorNotReady while one of them runs.
+  cudaError_t query() const noexcept;
   // After a loss: does not free memory that a kernel or a failed context may still use.
   void abandon() noexcept { lost_ = true; }
 
@@ -68,8 +70,10 @@ class GpuQueue {
   std::size_t resident_bytes = 0;  // shared memory of the resident kernel; shared_bytes: of `once`
   unsigned threads = 0;            // per block
   unsigned areas = 0;
-  unsigned resident_blocks = 0;  // supervisor, frame blocks and task blocks
-  cudaStream_t stream = nullptr;
+  unsigned resident_blocks = 0;  // supervisor and frame blocks
+  unsigned serving_blocks = 0, serving_threads = 0;
+  std::size_t serving_bytes = 0;  // shared memory of the serving kernel
+  cudaStream_t stream = nullptr, serving_stream = nullptr;
   std::byte* area = nullptr;  // area_bytes for each area, in device memory
 
  private:

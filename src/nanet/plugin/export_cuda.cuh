@@ -27,8 +27,10 @@ struct ExportCuda {
   }
   static int fill_frame(void* kernel) {
     gpu::FrameKernel k = gpu::frame_kernel<R>();
-    for (const void** function : {&k.resident, &k.once})
+    for (const void** function : {&k.resident, &k.once, &k.serving}) {
+      if (!*function) continue;
       if (const cudaError_t status = shared(*function)) return static_cast<int>(status);
+    }
     *static_cast<gpu::FrameKernel*>(kernel) = k;
     return 0;
   }

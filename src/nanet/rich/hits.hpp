@@ -47,8 +47,12 @@ NANET_HD inline std::int32_t load_hits(const EventView& event, const Point* plan
 // First lane with m set; 32 if none.
 template <class L>
 NANET_HD inline int first_lane(const typename L::M& m) {
-  const typename L::F rest = L::to_float(typename L::I(lanes_step) - L::lane());
-  return lanes_step - static_cast<int>(L::max(L::select(m, rest, typename L::F(0.0f))));
+  const std::uint32_t word = L::ballot(m);
+#ifdef __CUDA_ARCH__
+  return word ? __ffs(static_cast<int>(word)) - 1 : lanes_step;
+#else
+  return word ? __builtin_ctz(word) : lanes_step;
+#endif
 }
 
 // Selects one lane to write shared memory: `if (leads<L>()) { ... }`. The block must not use operations of L.

@@ -183,12 +183,10 @@ struct DeviceLanes {
     for (int k = 0; k < 8; ++k)
       out[k] = __shfl_sync(all, one, (k & 4 ? 16 : 0) | (k & 2 ? 8 : 0) | (k & 1 ? 4 : 0));
   }
+  // Integers in the order of the numbers: one instruction instead of five exchanges. No value is NaN.
   __device__ static float max(F v) {
-    for (int o = 16; o > 0; o /= 2) {
-      const float other = __shfl_xor_sync(all, v, o);
-      v = v > other ? v : other;
-    }
-    return v;
+    const I of = ordered(bits(v));
+    return from_bits(ordered(__reduce_max_sync(all, of)));
   }
   __device__ static std::uint32_t ballot(M m) { return __ballot_sync(all, m); }
   // Number of set bits in the word below the position of each lane.
@@ -200,6 +198,9 @@ struct DeviceLanes {
   __device__ static std::int32_t at(I v, int lane) { return __shfl_sync(all, v, lane); }
   __device__ static F shuffle(F v, I from) { return __shfl_sync(all, v, from); }
   __device__ static I shuffle(I v, I from) { return __shfl_sync(all, v, from); }
+
+ private:
+  __device__ static I ordered(I of) { return of ^ (of >> 31 & 0x7FFFFFFF); }  // its own inverse
 };
 
 #else

@@ -9,17 +9,19 @@
 
 namespace nanet::rich {
 
-// Execution unit of an event: 32 lanes alone, or several warps (gpu/kernels/multiring_team.cuh). Both give
-// the same bits. index: warp of the caller. sync(): makes writes visible to the whole team.
+// Units that work on an event: 32 lanes alone, or several warps (multiring_team.hpp), with the same bits.
+// index: of the caller; sync(): makes writes visible to all units.
 struct Alone {
   static constexpr bool alone = true;
   NANET_HD static int index() { return 0; }
+  NANET_HD static int size() { return 1; }
   NANET_HD static void sync() {}
 };
 
 // Reconstruction of one event.
 template <class L, class Team = Alone>
-class MultiringEvent : private MultiringHand<L> {
+class MultiringEvent : protected MultiringHand<L> {
+ protected:
   using Hand = MultiringHand<L>;
   using typename Hand::F;
   using typename Hand::I;
@@ -30,7 +32,7 @@ class MultiringEvent : private MultiringHand<L> {
   using typename Hand::RowM;
   using typename Hand::Scratch;
   using typename Hand::State;
-  using Board = std::conditional_t<Team::alone, decltype(Scratch::board), Multiring::Board>;
+  using Board = Multiring::Board;
 
  public:
   // scratch: of the caller's lanes; board: shared by the team.
@@ -41,40 +43,28 @@ class MultiringEvent : private MultiringHand<L> {
         team_(team),
         breadth_(static_cast<int>(parameters.breadth)) {}
 
-  NANET_HD void run(Rings& out) {
-    if (lead()) begin();
-    team_.sync();
-    if (!b_.kept.settled) {
-      search();
-      team_.sync();
-    }
-    if (lead()) end(out);
+  // unsettled: begin() has found before that a search is needed.
+  NANET_HD void run(Rings& out, bool unsettled = false) {
+    if (unsettled) start(false);
+    if (unsettled || begin()) search();
+    end(out);
   }
 
   // The reconstruction in three parts, one per kernel; Board::kept carries the state between them.
   // Returns true if a search is needed.
   NANET_HD bool begin() {
-    L::sync();
-    for (int k = 0; k <= static_cast<int>(max_rings); ++k) L::put(b_.kept.best_of + k, k ? nothing : 0.0f);
     const bool few = hits_ < static_cast<std::int32_t>(p_.min_hits) || hits_ < 3;
     const bool settled = few || one_clean_ring();
-    put(b_.kept.settled, std::int32_t{settled});
-    save(b_.kept.best, 0.0f);
+    start(settled);
     return !settled;
   }
   // Starts without rings: extends the best states by the best candidates for one more ring.
   NANET_HD void search() {
-    if (lead()) copy(b_.kept.best, b_.now[0]);
-    team_.sync();
+    copy(b_.kept.best, s_.now[0]);
     int states = 1;
     NANET_ROLLED
-    for (unsigned level = 0; level < max_rings && states > 0; ++level) {
-      const float cost = level == 0 ? model_.first_cost : model_.ring_cost;
-      if constexpr (Team::alone)
-        states = next_states(states, cost);
-      else
-        states = next_states_in_team(states, cost);
-    }
+    for (unsigned level = 0; level < max_rings && states > 0; ++level)
+      states = next_states(states, cost_of(level));
   }
   NANET_HD void end(Rings& out) {
     take(b_.kept.best);
@@ -83,7 +73,15 @@ class MultiringEvent : private MultiringHand<L> {
     write(out);
   }
 
- private:
+ protected:
+  // Starts from the current rings.
+  NANET_HD void start(bool settled) {
+    L::sync();
+    for (int k = 0; k <= static_cast<int>(max_rings); ++k) L::put(b_.kept.best_of + k, k ? nothing : 0.0f);
+    put(b_.kept.settled, std::int32_t{settled});
+    save(b_.kept.best, 0.0f);
+  }
+
   using Hand::copy;
   using Hand::count_;
   using Hand::distance;
@@ -119,7 +117,10 @@ class MultiringEvent : private MultiringHand<L> {
   static constexpr float patience = 3.0f;  // allowed deficit of a candidate before polishing
   static constexpr float margin = 10.0f;   // states this far below the best are dropped
 
-  // Records the best value for each number of rings.
+  NANET_HD bool lead() const { return team_.index() == 0; }
+  NANET_HD float cost_of(unsigned level) const { return level == 0 ? model_.first_cost : model_.ring_cost; }
+
+  // Records the best value for each number of rings. One unit.
   NANET_HD void note(int count, float v) {
     const bool gains = v > b_.kept.best_of[count];
     L::sync();
@@ -127,7 +128,7 @@ class MultiringEvent : private MultiringHand<L> {
     L::sync();
   }
 
-  // Caps the values of this number of rings and more, for dropped states.
+  // Caps the values of this number of rings and more, for dropped states. One unit.
   NANET_HD void no_better(int count, float v) {
     NANET_ROLLED
     for (; count <= static_cast<int>(max_rings); ++count) {
@@ -192,16 +193,16 @@ class MultiringEvent : private MultiringHand<L> {
     return false;
   }
 
-  // Extends the states in b_.now by one ring, most promising candidates first, until enough distinct states
+  // Extends the states in s_.now by one ring, most promising candidates first, until enough distinct states
   // exist. Returns their number.
   NANET_HD int next_states(int states, float cost) {
     std::uint32_t candidates = 0;
     int in_hand = -1;
     NANET_ROLLED
     for (int i = 0; i < states; ++i) {
-      take(b_.now[i]);
+      take(s_.now[i]);
       in_hand = i;
-      candidates |= find(look_beside(-1, -1), i, b_.now[i].value - cost);
+      candidates |= find(look_beside(-1, -1), i, s_.now[i].value, cost);
     }
     int found = 0;
     std::uint32_t slots = 0;
@@ -209,94 +210,23 @@ class MultiringEvent : private MultiringHand<L> {
       const int first = most_promising(candidates);
       candidates &= ~(1u << first);
       const Multiring::Candidate more = b_.candidate[first];
-      const float before = b_.now[more.state].value;
+      const float before = s_.now[more.state].value;
       if (more.promise < before - patience) break;
-      if (more.state != in_hand) take(b_.now[more.state]);
+      if (more.state != in_hand) take(s_.now[more.state]);
       in_hand = -1;
       const float v = with(more.circle);
-      if (v > before && known(slots, found, v)) continue;
+      if (v > before && known(s_.next, slots, found, v)) continue;
       note(count_, v);
       if (!(v > before)) continue;
-      save(b_.next[found], v);
+      save(s_.next[found], v);
       slots |= static_cast<std::uint32_t>(found) << 4 * found;
       ++found;
     }
-    return select(slots, found);
-  }
-  // The same for a team: one warp per round of seeds of each state, then one per candidate. A team tries more
-  // candidates than 32 lanes alone; the surplus is discarded.
-  NANET_HD int next_states_in_team(int states, float cost) {
-    int in_hand = -1;
-    std::int32_t open = 0;
+    const int chosen = select(s_.next, slots, found);
     NANET_ROLLED
-    for (int p = team_.index(); p < states * Multiring::rounds; p += team_.size()) {
-      if (p % states != in_hand) {
-        in_hand = p % states;
-        take(b_.now[in_hand]);
-        open = look_beside(-1, -1);
-      }
-      if (open < 3) continue;
-      LaneCircles<L> c;
-      const F gain = seeds(p / states, open, c);
-      team_.keep(p, c.x, c.y, c.r, gain);
-    }
-    team_.sync();
-    NANET_ROLLED
-    for (int i = team_.index(); i < states; i += team_.size()) {
-      if (i != in_hand) {
-        in_hand = i;
-        take(b_.now[in_hand]);
-        open = look_beside(-1, -1);
-      }
-      std::uint32_t candidates = 0;
-      if (open >= 3) {
-        LaneCircles<L> best = no_circles();
-        F best_gain{nothing};
-        NANET_ROLLED
-        for (int round = 0; round < Multiring::rounds; ++round) {
-          LaneCircles<L> c;
-          F gain;
-          team_.kept(round * states + i, c.x, c.y, c.r, gain);
-          better_of(best, best_gain, c, gain);
-        }
-        candidates = choose(best, best_gain, i, b_.now[i].value - cost);
-      }
-      put(b_.candidates[i], candidates);
-    }
-    team_.sync();
-    std::uint32_t candidates = 0;
-    NANET_ROLLED
-    for (int i = 0; i < states; ++i) candidates |= b_.candidates[i];
-    NANET_ROLLED
-    for (int c = team_.index(); c < Multiring::max_breadth * Multiring::ways; c += team_.size()) {
-      if (!(candidates >> c & 1u)) continue;
-      const Multiring::Candidate more = b_.candidate[c];
-      if (more.promise < b_.now[more.state].value - patience) continue;
-      if (more.state != in_hand) take(b_.now[more.state]);
-      in_hand = -1;
-      save(b_.next[c], with(more.circle));
-    }
-    team_.sync();
-    int found = 0;
-    std::uint32_t slots = 0;
-    while (candidates && found < breadth_) {
-      const int c = most_promising(candidates);
-      candidates &= ~(1u << c);
-      const float before = b_.now[b_.candidate[c].state].value;
-      if (b_.candidate[c].promise < before - patience) break;
-      const float v = b_.next[c].value;
-      if (v > before && known(slots, found, v)) continue;
-      if (lead()) note(b_.next[c].count, v);
-      if (!(v > before)) continue;
-      slots |= static_cast<std::uint32_t>(c) << 4 * found;
-      ++found;
-    }
-    team_.sync();
-    const int chosen = select(slots, found);
-    team_.sync();
+    for (int i = 0; i < chosen; ++i) copy(s_.next[slots >> 4 * i & 15u], s_.now[i]);
     return chosen;
   }
-  NANET_HD bool lead() const { return team_.index() == 0; }
 
   // Adds the ring to the current set and polishes all rings; returns their value.
   NANET_HD float with(const Circle3& more) {
@@ -315,44 +245,44 @@ class MultiringEvent : private MultiringHand<L> {
         first = c;
     return first;
   }
-  // slots: positions in b_.next of the states found so far, four bits each.
-  NANET_HD bool known(std::uint32_t slots, int found, float v) const {
+  // slots: positions in `next` of the states found so far, four bits each.
+  NANET_HD static bool known(const State* next, std::uint32_t slots, int found, float v) {
     NANET_ROLLED
     for (int i = 0; i < found; ++i, slots >>= 4)
-      if (b_.next[slots & 15u].value > v - 0.05f && b_.next[slots & 15u].value < v + 0.05f) return true;
+      if (next[slots & 15u].value > v - 0.05f && next[slots & 15u].value < v + 0.05f) return true;
     return false;
   }
-  // Moves the best of these states to b_.now.
-  NANET_HD int select(std::uint32_t slots, int found) {
+  // Reduces `slots` to the best of these states, best first; keeps the best of all. Returns their number.
+  NANET_HD int select(const State* next, std::uint32_t& slots, int found) {
     int states = 0;
     float last = 1e30f, first = 0.0f;
+    std::uint32_t chosen = 0;
     for (; states < breadth_; ++states) {
       int best = -1;
       NANET_ROLLED
       for (int i = 0; i < found; ++i) {
         const int slot = static_cast<int>(slots >> 4 * i & 15u);
-        if (b_.next[slot].value < last && (best < 0 || b_.next[slot].value > b_.next[best].value))
-          best = slot;
+        if (next[slot].value < last && (best < 0 || next[slot].value > next[best].value)) best = slot;
       }
       if (best < 0) break;
-      last = b_.next[best].value;
+      last = next[best].value;
       if (states == 0) first = last;
       if (last < first - margin) break;
-      if (!lead()) continue;
-      copy(b_.next[best], b_.now[states]);
-      if (states == 0 && first > b_.kept.best.value) copy(b_.next[best], b_.kept.best);
+      chosen |= static_cast<std::uint32_t>(best) << 4 * states;
+      if (states == 0 && lead() && first > b_.kept.best.value) copy(next[best], b_.kept.best);
     }
+    slots = chosen;
     return states;
   }
 
   NANET_HD LaneCircles<L> no_circles() const { return {F(p_.centre_x), F(0.0f), F(100.0f)}; }
-  NANET_HD MultiringSearch<L> search_in_hand() const {
-    return {model_, s_.hits, (hits_ + 3) / 4, r_min_, p_.r_max};
+  NANET_HD MultiringSearch<L> search_over(const MultiringHits& hits) const {
+    return {model_, hits, (hits_ + 3) / 4, r_min_, p_.r_max};
   }
-  // 32 seeds and their approximate gain. Lanes without a circle take one of 32 further pairs. If these do not
-  // suffice, the gain is `nothing`.
-  NANET_HD F seeds(int round, std::int32_t open, LaneCircles<L>& c) const {
-    const MultiringSeeds<L> from{s_.hits, open, r_min_, p_.r_max, inverse(static_cast<float>(open))};
+  // 32 seeds and their approximate gain. hits: as look_beside() leaves them. Lanes without a circle take one
+  // of 32 further pairs. If these do not suffice, the gain is `nothing`.
+  NANET_HD F seeds(const MultiringHits& hits, int round, std::int32_t open, LaneCircles<L>& c) const {
+    const MultiringSeeds<L> from{hits, open, r_min_, p_.r_max, inverse(static_cast<float>(open))};
     LaneCircles<L> other;
     const M also = from.pair((2 * round + 1) * lanes_step, other);
     M good;
@@ -376,7 +306,7 @@ class MultiringEvent : private MultiringHand<L> {
     c.y = L::select(good, c.y, L::select(filled, L::gather(at_y, at, lanes_step), none.y));
     c.r = L::select(good, c.r, L::select(filled, L::gather(at_r, at, lanes_step), none.r));
     const F gain =
-        search_in_hand().support(c, 18.0f * p_.model.scale) + model_.template standing<L>(c.x, c.y, c.r);
+        search_over(hits).support(c, 18.0f * p_.model.scale) + model_.template standing<L>(c.x, c.y, c.r);
     return L::select(good | filled, gain, F(nothing));
   }
   NANET_HD static void better_of(LaneCircles<L>& best, F& best_gain, const LaneCircles<L>& c, const F& gain) {
@@ -387,21 +317,23 @@ class MultiringEvent : private MultiringHand<L> {
     best.r = L::select(is_better, c.r, best.r);
   }
 
-  // Searches for one more ring in addition to those of a state. before: value of the state with its cost
-  // included. Stores the best distinct rings as candidates; returns one bit per candidate.
-  NANET_HD NANET_NOINLINE std::uint32_t find(std::int32_t open, int state, float before) {
+  // Searches for one more ring, of this cost, in addition to those of a state; worth: its value. Stores the
+  // best distinct rings as candidates; returns one bit per candidate.
+  NANET_HD NANET_NOINLINE std::uint32_t find(std::int32_t open, int state, float worth, float cost) {
     if (open < 3) return 0;
     LaneCircles<L> best = no_circles();
     F best_gain{nothing};
     NANET_ROLLED
     for (int round = 0; round < Multiring::rounds; ++round) {
       LaneCircles<L> c;
-      const F gain = seeds(round, open, c);
+      const F gain = seeds(s_.hits, round, open, c);
       better_of(best, best_gain, c, gain);
     }
-    return choose(best, best_gain, state, before);
+    return choose(s_.hits, best, best_gain, state, worth, cost);
   }
-  NANET_HD std::uint32_t choose(LaneCircles<L> best, F best_gain, int state, float before) {
+  NANET_HD std::uint32_t choose(const MultiringHits& hits, LaneCircles<L> best, F best_gain, int state,
+                                float worth, float cost) {
+    const float before = worth - cost;
     // Each half takes the better of two lanes.
     const F other = L::other_half(best_gain);
     const M keep = (best_gain > other) | ((best_gain == other) & (L::lane() < I(16)));
@@ -409,9 +341,9 @@ class MultiringEvent : private MultiringHand<L> {
     best.y = L::select(keep, best.y, L::other_half(best.y));
     best.r = L::select(keep, best.r, L::other_half(best.r));
     best_gain = L::max(best_gain, other);
-    if (!(before + L::max(best_gain) > b_.now[state].value - patience)) return 0;
+    if (!(before + L::max(best_gain) > worth - patience)) return 0;
     const M good = best_gain > F(nothing);
-    const MultiringSearch<L> search = search_in_hand();
+    const MultiringSearch<L> search = search_over(hits);
     search.step(best, 16.0f * p_.model.scale);
     best_gain = L::select(
         good, search.gain(best, 13.5f * p_.model.scale) + model_.template standing<L>(best.x, best.y, best.r),
@@ -444,31 +376,48 @@ class MultiringEvent : private MultiringHand<L> {
   // Splits rings with too many hits into two; re-pairs adjacent rings, which may have exchanged halves.
   NANET_HD void split() {
     NANET_ROLLED
-    for (int k = 0; k < count_; ++k) {
-      if (count_ == static_cast<int>(max_rings)) break;
-      FixedSum<Row, 18> on;
-      NANET_ROLLED
-      for (std::int32_t row = 0; row < rows_; ++row) on.add(part(row, k));
-      const float likely = expected(ring(k));
-      if (on.total(terms()) < likely + 1.5f * uniform_root(likely)) continue;
-      try_pair(k, k);
-    }
+    for (int k = 0; k < count_; ++k)
+      if (crowded(k)) try_pair(k, k);
     NANET_ROLLED
     for (int a = 0; a < count_; ++a) {
       NANET_ROLLED
-      for (int b = a + 1; b < count_; ++b) {
-        const Circle3 one = ring(a), other = ring(b);
-        const float dx = one.x - other.x, dy = one.y - other.y, dr = one.r - other.r;
-        if (fused(dx, dx, dy * dy) < 35.0f * 35.0f && dr < 40.0f && dr > -40.0f) try_pair(a, b);
-      }
+      for (int b = a + 1; b < count_; ++b)
+        if (adjacent(a, b)) try_pair(a, b);
     }
   }
-  // Tries two rings in place of a and b (a = b: one ring). They lie side by side around the middle of a and
-  // b, in 16 directions at two distances.
-  NANET_HD NANET_NOINLINE void try_pair(int a, int b) {
+  NANET_HD bool crowded(int k) const {
+    if (count_ == static_cast<int>(max_rings)) return false;
+    FixedSum<Row, 18> on;
+    NANET_ROLLED
+    for (std::int32_t row = 0; row < rows_; ++row) on.add(part(row, k));
+    const float likely = expected(ring(k));
+    return !(on.total(terms()) < likely + 1.5f * uniform_root(likely));
+  }
+  NANET_HD bool adjacent(int a, int b) const {
+    const Circle3 one = ring(a), other = ring(b);
+    const float dx = one.x - other.x, dy = one.y - other.y, dr = one.r - other.r;
+    return fused(dx, dx, dy * dy) < 35.0f * 35.0f && dr < 40.0f && dr > -40.0f;
+  }
+  NANET_HD void try_pair(int a, int b) {
+    float v;
+    if (!put_pair(a, b, v)) return;
+    if (keeps(count_, v, b_.kept.best.value))
+      save(b_.kept.best, v);
+    else
+      take(b_.kept.best);
+  }
+  // Notes the value of a pair; returns true if it is better. One unit.
+  NANET_HD bool keeps(int count, float v, float best) {
+    const bool gains = v > best + better;
+    note(count, gains || v < best ? v : best);
+    return gains;
+  }
+  // Puts two rings in place of a and b (a = b: one ring); v: value of the set. They lie side by side around
+  // the middle of a and b, in 16 directions at two distances.
+  NANET_HD NANET_NOINLINE bool put_pair(int a, int b, float& v) {
     const Circle3 one = ring(a), other = ring(b);
     look_beside(a, b);
-    const MultiringSearch<L> search = search_in_hand();
+    const MultiringSearch<L> search = search_over(s_.hits);
     const float x = 0.5f * (one.x + other.x), y = 0.5f * (one.y + other.y), r = 0.5f * (one.r + other.r);
     F cosine, sine;
     directions(cosine, sine);
@@ -478,7 +427,7 @@ class MultiringEvent : private MultiringHand<L> {
                    model_.template standing<L>(pair[0].x, pair[0].y, pair[0].r) +
                    model_.template standing<L>(pair[1].x, pair[1].y, pair[1].r);
     const int lane = first_lane<L>(gain == F(L::max(gain)));
-    if (lane >= lanes_step) return;
+    if (lane >= lanes_step) return false;
     put_ring(a, {L::at(pair[0].x, lane), L::at(pair[0].y, lane), L::at(pair[0].r, lane)});
     if (a == b) ++count_;
     put_ring(a == b ? count_ - 1 : b,
@@ -486,13 +435,8 @@ class MultiringEvent : private MultiringHand<L> {
     L::sync();
     sum_rings();
     polish_all(1);
-    const float v = value(), best = b_.kept.best.value;
-    const bool gains = v > best + better;
-    note(count_, gains || v < best ? v : best);
-    if (gains)
-      save(b_.kept.best, v);
-    else
-      take(b_.kept.best);
+    v = value();
+    return true;
   }
   // Directions over half a turn in steps of 1/16; 10 mm in lanes 0 - 15, 22 mm in lanes 16 - 31.
   NANET_HD static void directions(F& cosine, F& sine) {
@@ -510,11 +454,11 @@ class MultiringEvent : private MultiringHand<L> {
 
   // ---- Final steps.
 
-  // Polishes the rings and drops those whose gain is below their cost.
+  // Polishes the rings and drops those whose gain is below their cost. All units hold the same rings.
   NANET_HD void finish() {
     if (count_ > 0) {
-      polish_all(2);
-      note(count_, value());
+      polish_rings(2);
+      if (lead()) note(count_, value());
     }
     while (count_ > 0) {
       FixedSum<Row, 18> stray;
@@ -524,28 +468,15 @@ class MultiringEvent : private MultiringHand<L> {
         stray.add(Row::select(is, Row::reciprocal(others(row, -1, -1)), RowF(0.0f)));
       }
       const float strays = stray.total(terms()) * model_.per_noise;  // in units of the expected ones
+      NANET_ROLLED
+      for (int k = team_.index(); k < count_; k += team_.size()) L::put(b_.gain + k, gain_of(k, strays));
+      meet();
       int worst = -1;
       float least = 0.0f;
       NANET_ROLLED
       for (int k = 0; k < count_; ++k) {
-        FixedSum<Row, 16> change;
-        FixedSum<Row, 18> share;
-        std::int32_t hits = 0;
-        NANET_ROLLED
-        for (std::int32_t row = 0; row < rows_; ++row) {
-          const RowF own = Row::load(s_.intensity[k] + row * Row::count), rest = others(row, k, k);
-          const RowF of = own * Row::reciprocal(own + rest);
-          change.add(logarithm<Row>(Row::fma(own, Row::reciprocal(rest), RowF(1.0f))));
-          share.add(of);
-          hits += popcount(Row::ballot(of > RowF(own_share)));
-        }
-        float gain =
-            change.total(terms()) + standing(ring(k)) - (count_ == 1 ? model_.first_cost : model_.ring_cost);
-        if (count_ == 1 && strays > 1.0f)
-          gain -= p_.noise_adaption * Row::at(logarithm<Row>(RowF(strays)), 0) * share.total(terms());
-        if (hits < static_cast<std::int32_t>(p_.min_hits)) gain = nothing;
-        if (gain < least) {
-          least = gain;
+        if (b_.gain[k] < least) {
+          least = b_.gain[k];
           worst = k;
         }
       }
@@ -557,21 +488,73 @@ class MultiringEvent : private MultiringHand<L> {
       L::sync();
       --count_;
       sum_rings();
-      polish_all(1);
-      const float rest = count_ ? value() : 0.0f;
-      note(count_, rest);
-      no_better(count_ + 1, rest + least);
+      polish_rings(1);
+      if (lead()) {
+        const float rest = count_ ? value() : 0.0f;
+        note(count_, rest);
+        no_better(count_ + 1, rest + least);
+      }
     }
+  }
+  // Gain from ring k, its cost included. strays: sum of the hits' shares of the noise.
+  NANET_HD float gain_of(int k, float strays) const {
+    FixedSum<Row, 16> change;
+    FixedSum<Row, 18> share;
+    std::int32_t hits = 0;
+    NANET_ROLLED
+    for (std::int32_t row = 0; row < rows_; ++row) {
+      const RowF own = Row::load(s_.intensity[k] + row * Row::count), rest = others(row, k, k);
+      const RowF of = own * Row::reciprocal(own + rest);
+      change.add(logarithm<Row>(Row::fma(own, Row::reciprocal(rest), RowF(1.0f))));
+      share.add(of);
+      hits += popcount(Row::ballot(of > RowF(own_share)));
+    }
+    if (hits < static_cast<std::int32_t>(p_.min_hits)) return nothing;
+    float gain =
+        change.total(terms()) + standing(ring(k)) - (count_ == 1 ? model_.first_cost : model_.ring_cost);
+    if (count_ == 1 && strays > 1.0f)
+      gain -= p_.noise_adaption * Row::at(logarithm<Row>(RowF(strays)), 0) * share.total(terms());
+    return gain;
+  }
+  // polish_all(); a team takes the sums of a ring per unit.
+  NANET_HD void polish_rings(int times) {
+    if constexpr (Team::alone) {
+      polish_all(times);
+    } else {
+      if (count_ == 0) return;
+      NANET_ROLLED
+      for (int i = 0; i < times; ++i) {
+        turn_ ^= 1u;  // of two memories: others may still read the sums of the last time
+        std::int32_t (*const total)[8] = team_.memory->total[turn_];
+        NANET_ROLLED
+        for (int k = team_.index(); k < count_; k += team_.size()) {
+          std::int32_t mine[8];
+          Hand::step_sums(Hand::unit(k), s_.r[k], k, Hand::per_step_width * p_.model.per_scale, mine);
+          for (int j = 0; j < 8; ++j) put(total[k][j], mine[j]);
+        }
+        meet();
+        if constexpr (lane_is_thread<L>) {
+          const int k = L::lane() & (static_cast<int>(max_rings) - 1);
+          std::int32_t mine[8];
+          for (int j = 0; j < 8; ++j) mine[j] = total[k][j];
+          Hand::solve_by_lane(mine);
+        } else {
+          for (int k = 0; k < count_; ++k) put_ring(k, Hand::solved(total[k], ring(k)));
+        }
+        sum_rings();
+      }
+    }
+  }
+  NANET_HD void meet() const {
+    L::sync();
+    team_.sync();
   }
 
   NANET_HD void write(Rings& out) {
-    Rings rings;
-    std::int32_t hits[max_rings];
-    float chi2[max_rings];  // in units of reach^2
     NANET_ROLLED
-    for (int k = 0; k < count_; ++k) {
+    for (int k = team_.index(); k < count_; k += team_.size()) {
       std::int32_t on = 0;
-      FixedSum<Row, 18> off2;
+      FixedSum<Row, 18> off2;  // in units of reach^2
       NANET_ROLLED
       for (std::int32_t row = 0; row < rows_; ++row) {
         const RowF off = distance(row, s_.x[k], s_.y[k]) - RowF(s_.r[k]);
@@ -579,36 +562,45 @@ class MultiringEvent : private MultiringHand<L> {
         on += popcount(Row::ballot(is));
         off2.add(Row::select(is, off * off * RowF(p_.model.per_reach2), RowF(0.0f)));
       }
-      hits[k] = on;
-      chi2[k] = off2.total(terms());
+      put(b_.hits[k], on);
+      L::put(b_.chi2 + k, off2.total(terms()));
     }
-    bool used[max_rings] = {};
-    NANET_ROLLED
-    for (int place = 0; place < count_; ++place) {
-      int first = -1;
-      NANET_ROLLED
-      for (int k = 0; k < count_; ++k) {
-        if (used[k]) continue;
-        if (first < 0 || hits[k] > hits[first] || (hits[k] == hits[first] && s_.r[k] > s_.r[first]))
-          first = k;
-      }
-      used[first] = true;
-      rings.ring[place] = {s_.x[first], s_.y[first], s_.r[first],
-                           hits[first] > 3 ? chi2[first] / (p_.model.per_reach2 * p_.model.sigma2 *
-                                                            static_cast<float>(hits[first] - 3))
-                                           : 0.0f,
-                           static_cast<std::uint8_t>(hits[first])};
+    meet();
+    if (!lead()) return;
+    if constexpr (lane_is_thread<L>) {
+      if (L::lane() < count_) write_ring(L::lane(), out);
+      if (L::lane() >= count_ && L::lane() < static_cast<int>(max_rings)) out.ring[L::lane()] = {};
+    } else {
+      for (int k = 0; k < static_cast<int>(max_rings); ++k) out.ring[k] = {};
+      for (int k = 0; k < count_; ++k) write_ring(k, out);
     }
-    rings.count = static_cast<std::uint8_t>(count_);
+    bool ambiguous = false;
     for (int k = 0; k <= static_cast<int>(max_rings); ++k)
-      if (k != count_ && b_.kept.best_of[k] > b_.kept.best_of[count_] - p_.ambiguity_margin)
-        rings.ambiguous = true;
-    write_rings<L>(rings, out);
+      if (k != count_ && b_.kept.best_of[k] > b_.kept.best_of[count_] - p_.ambiguity_margin) ambiguous = true;
+    put(out.count, static_cast<std::uint8_t>(count_));
+    put(out.ambiguous, ambiguous);
+    put(out.primitive, std::uint16_t{0});
+    L::sync();
+  }
+  // Puts ring k at its place: by hits, then radius. One lane.
+  NANET_HD void write_ring(int k, Rings& out) const {
+    const std::int32_t hits = b_.hits[k];
+    int place = 0;
+    for (int other = 0; other < count_; ++other) {
+      const bool alike = b_.hits[other] == hits;
+      place += b_.hits[other] > hits || (alike && s_.r[other] > s_.r[k]) ||
+               (alike && s_.r[other] == s_.r[k] && other < k);
+    }
+    out.ring[place] = {
+        s_.x[k], s_.y[k], s_.r[k],
+        hits > 3 ? b_.chi2[k] / (p_.model.per_reach2 * p_.model.sigma2 * static_cast<float>(hits - 3)) : 0.0f,
+        static_cast<std::uint8_t>(hits)};
   }
 
   Board& b_;
   const Team team_;
   const int breadth_;
+  unsigned turn_ = 0;
 };
 
 template <class L>

@@ -38,15 +38,13 @@ struct Multiring {
     float best_of[max_rings + 1];  // best value for each number of rings
     std::int32_t settled;          // no search and no split needed
   };
-  // State of the search. slots: states found at a time.
-  template <int slots>
-  struct BoardOf {
-    State now[max_breadth], next[slots];
+  // Shared by all units that work on an event. Members per ring: results of finish() and write().
+  struct Board {
     Candidate candidate[max_breadth * ways];
-    std::uint32_t candidates[max_breadth];  // one bit per candidate of a state
     Kept kept;
+    float gain[max_rings], chi2[max_rings];
+    std::int32_t hits[max_rings];
   };
-  using Board = BoardOf<max_breadth * ways>;  // shared by the warps of a team
   struct Scratch {
     MultiringHits hits;
     alignas(64) float intensity[max_rings][max_event_hits];  // per ring, in units of the noise
@@ -54,8 +52,9 @@ struct Multiring {
     alignas(16) float x[max_rings];                          // current rings
     alignas(16) float y[max_rings];
     alignas(16) float r[max_rings];
-    alignas(16) float unit[max_rings][4];  // see MultiringHand::Unit
-    BoardOf<max_breadth> board;            // of 32 lanes alone
+    alignas(16) float unit[max_rings][4];       // see MultiringHand::Unit
+    State now[max_breadth], next[max_breadth];  // of the search by 32 lanes alone
+    Board board;
   };
 
   Parameters parameters;
@@ -360,18 +359,20 @@ class MultiringHand {
         put_ring(k, solved(total, ring(k)));
       }
     }
-    if constexpr (lane_is_thread<L>) {
-      const int k = L::lane() & (static_cast<int>(max_rings) - 1);
-      const Circle3 c = solved(mine, ring(k));
-      L::sync();
-      if (L::lane() < count_) {
-        s_.x[k] = c.x;
-        s_.y[k] = c.y;
-        s_.r[k] = c.r;
-      }
-      L::sync();
-    }
+    if constexpr (lane_is_thread<L>) solve_by_lane(mine);
     sum_rings();
+  }
+  // Lane k puts ring k to its next position. Lanes are threads.
+  NANET_HD void solve_by_lane(const std::int32_t (&total)[8]) {
+    const int k = L::lane() & (static_cast<int>(max_rings) - 1);
+    const Circle3 c = solved(total, ring(k));
+    L::sync();
+    if (L::lane() < count_) {
+      s_.x[k] = c.x;
+      s_.y[k] = c.y;
+      s_.r[k] = c.r;
+    }
+    L::sync();
   }
   NANET_HD void polish_all(int times) {
     for (int i = 0; i < times && count_ > 0; ++i) polish();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reconstruction tasks: events built by one block and reconstructed by warps of other blocks; their results.
+// Reconstruction tasks: events built by one block and reconstructed by warps of the serving kernel; their
+// results.
 #pragma once
 
 #include <cstdint>

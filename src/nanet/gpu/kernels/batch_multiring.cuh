@@ -5,7 +5,7 @@
 
 #include "nanet/gpu/kernels/algorithm_batch_kernel.cuh"
 #include "nanet/gpu/kernels/multiring_parts.cuh"
-#include "nanet/gpu/kernels/multiring_team.cuh"
+#include "nanet/gpu/kernels/multiring_team_kernel.cuh"
 
 namespace nanet::gpu {
 

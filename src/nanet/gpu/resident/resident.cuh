@@ -11,6 +11,7 @@
 #include "nanet/contract/consumer.hpp"
 #include "nanet/contract/device_access.cuh"
 #include "nanet/gpu/resident/sampled.hpp"
+#include "nanet/gpu/resident/serving.cuh"
 #include "nanet/gpu/resident/task_queue.cuh"
 #include "nanet/rich/geometry.hpp"
 #include "nanet/trigger/account/physics.hpp"
@@ -37,10 +38,6 @@ struct SharedMemory {
   static std::size_t bytes(const BufferSizes& sizes, unsigned threads) {
     return (scratch_bytes + result_bytes) * (threads / 32) + plane_bytes + round_up(sizeof(FrameShared)) +
            round_up(sizeof(OwnConditions)) + sizes.shared_bytes();
-  }
-  // Size for a block that only runs tasks: the members before `frame`.
-  static std::size_t serving_bytes(unsigned threads) {
-    return (scratch_bytes + result_bytes) * (threads / 32) + plane_bytes;
   }
   std::byte* scratch;
   std::byte* result;
@@ -533,9 +530,9 @@ __device__ inline void supervise(const Resident& r) {
 
 inline constexpr unsigned most_threads = 512;  // per block
 // With a thread per event a frame takes some 10 us, and frames arrive every 6.4 us at most: few blocks keep
-// instructions and tables in cache. With the task queue the block of a frame waits some 100 us.
+// instructions and tables in cache. With the task queue the block of a frame waits some 70 us.
 template <class A>
-inline constexpr unsigned block_count = Wide<A> ? 40 : 16;
+inline constexpr unsigned block_count = Wide<A> ? 32 : 16;
 
 template <class A>
 __device__ void fill_plane(const Resident& r, const A& algorithm, typename PlaneOf<A>::type* plane) {
@@ -561,7 +558,7 @@ __global__ void __launch_bounds__(most_threads, 1)
   if (blockIdx.x == 0) return supervise(r);
   if constexpr (!Wide<A>) {
     take_frames(r, algorithm, SharedMemory<A>(room), claimed);
-  } else if (blockIdx.x <= r.owner_blocks) {
+  } else {
     std::uint32_t answered = 0;
     const RemoteReconstruct<A> remote{r, blockIdx.x - 1, answered};
     if (threadIdx.x == 0) r.tasks_done[remote.owner_block * line_words] = 0;
@@ -570,16 +567,6 @@ __global__ void __launch_bounds__(most_threads, 1)
       __threadfence();
       atomicAdd(&r.state->owners_ended, 1u);
     }
-  } else {
-    static_assert(alignof(typename A::Scratch) <= 128);
-    const SharedMemory<A> memory(room);
-    fill_plane(r, algorithm, memory.plane);
-    __syncthreads();
-    const unsigned warp = threadIdx.x / 32;
-    serve(r, algorithm, memory.plane,
-          *reinterpret_cast<typename A::Scratch*>(memory.scratch + SharedMemory<A>::scratch_bytes * warp),
-          reinterpret_cast<rich::Rings*>(memory.result)[warp]);
-    __syncthreads();
   }
   if (threadIdx.x == 0) {
     __threadfence();
@@ -630,20 +617,27 @@ __global__ void __launch_bounds__(most_threads, 1)
 
 template <class A>
 FrameKernel frame_kernel() {
-  return {A::name,
-          reinterpret_cast<const void*>(resident<A>),
-          reinterpret_cast<const void*>(once<A>),
-          most_threads,
-          [](const BufferSizes& sizes, unsigned threads) { return SharedMemory<A>::bytes(sizes, threads); },
-          [](const BufferSizes& sizes, unsigned threads) {
-            if constexpr (!Wide<A>)
-              return SharedMemory<A>::bytes(sizes, threads);
-            else
-              return std::max(SharedMemory<RemoteReconstruct<A>>::bytes(sizes, threads),
-                              SharedMemory<A>::serving_bytes(threads));
-          },
-          block_count<A>,
-          Wide<A>};
+  FrameKernel kernel{};
+  kernel.name = A::name;
+  kernel.resident = reinterpret_cast<const void*>(resident<A>);
+  kernel.once = reinterpret_cast<const void*>(once<A>);
+  kernel.threads = most_threads;
+  kernel.shared_bytes = SharedMemory<A>::bytes;
+  kernel.resident_bytes = SharedMemory<A>::bytes;
+  kernel.blocks = block_count<A>;
+  if constexpr (Wide<A>) {
+    kernel.resident_bytes = SharedMemory<RemoteReconstruct<A>>::bytes;
+    kernel.serving = reinterpret_cast<const void*>(serving<A>);
+    kernel.serving_threads = serving_threads<A>;
+    kernel.team_warps = [](const void* value) {
+      if constexpr (TeamOf<A>::used)
+        return TeamOf<A>::size(*static_cast<const A*>(value));
+      else
+        return 0u;
+    };
+    kernel.serving_bytes = ServingMemory<A>::bytes;
+  }
+  return kernel;
 }
 
 }  // namespace nanet::gpu

@@ -40,17 +40,18 @@ static_assert(sizeof(Control) == 128);
 
 // State of one queue in device memory; kept between runs of the kernel.
 struct QueueState {
-  std::uint64_t claimed;         // entries taken by blocks
-  std::uint64_t frontier;        // entries found valid
-  std::uint64_t reference;       // a recent n
-  std::uint64_t ahead;           // its n minus its entry
-  std::uint64_t offset;          // Control::Host::offset
-  std::uint64_t kept;            // events offered as samples
-  std::uint64_t tasks_written;   // tasks written to the ring
-  std::uint64_t tasks_claimed;   // tasks claimed by warps, written or not yet
-  std::uint64_t passed, newest;  // FrameProgress, copied by the supervisor
-  std::uint64_t lag;             // signed
-  std::uint64_t keep_from;       // LoadShedder
+  std::uint64_t claimed;                                 // entries taken by blocks
+  std::uint64_t frontier;                                // entries found valid
+  std::uint64_t reference;                               // a recent n
+  std::uint64_t ahead;                                   // its n minus its entry
+  std::uint64_t offset;                                  // Control::Host::offset
+  std::uint64_t kept;                                    // events offered as samples
+  std::uint64_t tasks_written;                           // tasks written to the ring
+  std::uint64_t tasks_claimed;                           // tasks claimed by warps, written or not yet
+  std::uint64_t team_tasks_written, team_tasks_claimed;  // the same for the second ring, of teams
+  std::uint64_t passed, newest;                          // FrameProgress, copied by the supervisor
+  std::uint64_t lag;                                     // signed
+  std::uint64_t keep_from;                               // LoadShedder
   std::uint32_t ending, exited, overrun;
   std::uint32_t owners_ended;  // owner blocks that have ended
 };
@@ -98,11 +99,13 @@ struct Resident {
   Counts* mirror = nullptr;  // counts read by the host
   Sample* samples = nullptr;
   const ConditionsBoard* conditions = nullptr;  // null: none
-  // Task queue, from blocks 1 .. owner_blocks to the blocks after them.
-  std::uint32_t owner_blocks = 0;
+  // Task queue, from blocks 1 .. owner_blocks to the serving kernel; there from blocks before
+  // first_team_block to those from it on (0: no teams).
+  std::uint32_t owner_blocks = 0, first_team_block = 0;
   std::uint32_t task_bits = 0;           // the ring has 2^task_bits entries
   std::uint32_t task_hits_capacity = 0;  // hits per owner block
   Task* tasks = nullptr;
+  Task* team_tasks = nullptr;
   PmId* task_hits = nullptr;            // per owner block, task_hits_capacity apart
   TaskResult* task_results = nullptr;   // per owner block, tasks_at_once apart
   std::uint32_t* tasks_done = nullptr;  // per owner block, line_words apart
@@ -130,10 +133,14 @@ struct FrameKernel {
   const void* resident;
   const void* once;
   unsigned threads;
-  std::size_t (*shared_bytes)(const BufferSizes& sizes, unsigned threads);  // enough for both kernels
+  std::size_t (*shared_bytes)(const BufferSizes& sizes, unsigned threads);  // of `once`
   std::size_t (*resident_bytes)(const BufferSizes& sizes, unsigned threads);
-  unsigned blocks;       // blocks that process frames; limited by the room on the GPU
-  bool uses_task_queue;  // warps of other blocks reconstruct the events
+  unsigned blocks;  // blocks that process frames; limited by the room on the GPU
+  // Serving kernel, to which the resident one hands the events of its frames; null: it reconstructs them.
+  const void* serving;
+  unsigned serving_threads;
+  unsigned (*team_warps)(const void* value);  // value: of the algorithm; 0: it has no teams
+  std::size_t (*serving_bytes)(unsigned threads, unsigned team_warps);
 };
 // nullptr if the algorithm has no kernel.
 const FrameKernel* find_frame_kernel(std::string_view algorithm);

@@ -133,6 +133,7 @@ class ResidentExecutor final : public DeviceExecutor {
             "the queue's state");
     state_.claimed = state_.frontier = gpu.resident.begin;
     state_.tasks_claimed = state_.tasks_written;
+    state_.team_tasks_claimed = state_.team_tasks_written;
     state_.lag = ~std::uint64_t{0};  // until the supervisor has read the card's progress
     state_.passed = 0;
     state_.ending = state_.exited = state_.owners_ended = 0;
@@ -143,6 +144,10 @@ class ResidentExecutor final : public DeviceExecutor {
     require(cudaLaunchKernel(gpu.kernel->resident, dim3(gpu.resident_blocks), dim3(gpu.threads), arguments,
                              gpu.resident_bytes, gpu.stream),
             "starting the resident kernel");
+    if (gpu.kernel->serving)
+      require(cudaLaunchKernel(gpu.kernel->serving, dim3(gpu.serving_blocks), dim3(gpu.serving_threads),
+                               arguments, gpu.serving_bytes, gpu.serving_stream),
+              "starting the serving kernel");
     q.beat = contract::relaxed(control.device.beat);
     q.moved = q.progress = monotonic_now();
   }
@@ -165,7 +170,7 @@ class ResidentExecutor final : public DeviceExecutor {
   }
   // Whether the kernel has ended; why: its error.
   static bool ended(Watched& q, std::string& why) noexcept {
-    const cudaError_t status = cudaStreamQuery(q.gpu->stream);
+    const cudaError_t status = q.gpu->query();
     if (status == cudaErrorNotReady) return false;
     if (status != cudaSuccess) why = cudaGetErrorString(status);
     return true;

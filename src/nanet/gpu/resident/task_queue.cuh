@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Task queue: the block that builds a frame writes one task per event; warps of other blocks reconstruct
-// them. A frame then takes as long as its longest event, not the sum on one multiprocessor.
+// Task queue: the block that builds a frame writes one task per event; warps of the serving kernel
+// (serving.cuh) reconstruct them. A frame then takes as long as its longest event, not the sum on one
+// multiprocessor.
 #pragma once
 
 #include <cstring>
@@ -21,6 +22,15 @@ using contract::store_relaxed_device;
 using contract::store_relaxed_system;
 using contract::store_release_device;
 using contract::store_release_system;
+
+// Writes entry `number` of a task ring. One thread.
+__device__ inline void write_task(const Resident& r, Task* ring, std::uint64_t number, Task task) {
+  task.lap = static_cast<std::uint32_t>(number >> r.task_bits) + 1;
+  Sixteen words;
+  std::memcpy(&words, &task, sizeof words);
+  store_release_device(reinterpret_cast<Sixteen*>(ring + (number & ((std::uint64_t{1} << r.task_bits) - 1))),
+                       words);
+}
 
 // Replaces algorithm A in the block that builds the frame.
 template <class A>
@@ -45,19 +55,14 @@ struct RemoteReconstruct {
       for (std::uint32_t i = threadIdx.x; 2 * i < hits; i += blockDim.x) to[i] = pm[i];
     }
     __syncthreads();
-    const std::uint64_t mask = (std::uint64_t{1} << r.task_bits) - 1;
     for (std::uint32_t i = threadIdx.x; i < n; i += blockDim.x) {
       const BuiltEvent& event = tables.event[from + i];
-      const std::uint64_t number = begin + i;
       Task task;
       task.first = room + event.first;
       task.hits = event.hits;
       task.owner_block = static_cast<std::uint16_t>(owner_block);
       task.event = (from + i) | (incomplete || event.truncated ? Task::cut : 0);
-      task.lap = static_cast<std::uint32_t>(number >> r.task_bits) + 1;
-      Sixteen words;
-      std::memcpy(&words, &task, sizeof words);
-      store_release_device(reinterpret_cast<Sixteen*>(r.tasks + (number & mask)), words);
+      write_task(r, r.tasks, begin + i, task);
     }
     if (threadIdx.x == 0) {
       answered += n;
@@ -70,54 +75,5 @@ struct RemoteReconstruct {
     return r.task_results[owner_block * tasks_at_once + i];
   }
 };
-
-// Task loop of a block's warps. Ends after all blocks that write tasks.
-template <class A>
-__device__ void serve(const Resident& r, const A& algorithm, const rich::Point* plane,
-                      typename A::Scratch& scratch, rich::Rings& rings) {
-  QueueState& state = *r.state;
-  const unsigned lane = threadIdx.x & 31u;
-  constexpr unsigned all = 0xFFFFFFFFu;
-  for (;;) {
-    std::uint64_t number = 0;
-    if (lane == 0) number = atomicAdd(reinterpret_cast<unsigned long long*>(&state.tasks_claimed), 1ull);
-    number = __shfl_sync(all, number, 0);
-    const auto lap = static_cast<std::uint32_t>(number >> r.task_bits) + 1;
-    const auto* const at =
-        reinterpret_cast<const Sixteen*>(r.tasks + (number & ((std::uint64_t{1} << r.task_bits) - 1)));
-    Sixteen words;
-    for (unsigned asked = 1;; ++asked) {
-      words = load_relaxed_device(at);
-      const bool there = static_cast<std::uint32_t>(words.high >> 32) == lap;
-      if (__shfl_sync(all, there, 0)) break;
-      // Owner blocks end after all their tasks are complete, so this ticket has no task.
-      if (asked % 16 == 0 && __shfl_sync(all, load_acquire_device(&state.owners_ended), 0) == r.owner_blocks)
-        return;
-    }
-    __threadfence();  // acquire: hits are read after the task
-    words.low = __shfl_sync(all, words.low, 0);
-    words.high = __shfl_sync(all, words.high, 0);
-    Task task;
-    std::memcpy(&task, &words, sizeof task);
-    const std::uint32_t event = task.event & ~Task::cut, hits = task.hits;
-    algorithm.template operator()<rich::DeviceLanes>(rich::EventView{r.task_hits + task.first, hits}, plane,
-                                                     scratch, rings);
-    __syncwarp();
-    static_assert(sizeof(rich::Rings) % 4 == 0 && sizeof(rich::Rings) <= 128);
-    if (lane < sizeof(rich::Rings) / 4)
-      reinterpret_cast<std::uint32_t*>(r.rings + std::size_t{task.owner_block} * r.sizes.fragments +
-                                       event)[lane] = reinterpret_cast<const std::uint32_t*>(&rings)[lane];
-    if (lane == 0) {
-      const std::uint16_t primitive =
-          trigger::decide(rings, hits, (task.event & Task::cut) != 0, r.options.decision);
-      r.task_results[task.owner_block * tasks_at_once + event % tasks_at_once] = {rings.count, primitive};
-    }
-    __syncwarp();  // the next event's rings overwrite these
-    if (lane == 0) {
-      __threadfence();  // release: all lanes' stores precede the count
-      atomicAdd(r.tasks_done + task.owner_block * line_words, 1u);
-    }
-  }
-}
 
 }  // namespace nanet::gpu
