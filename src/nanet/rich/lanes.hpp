@@ -93,6 +93,7 @@ struct DeviceLanes {
   // Lane i reads p[i] (or writes p[i] if enabled). Writes are visible to other lanes after sync().
   __device__ static F load(const float* p) { return get(address(p) + 4u * lane(), 0.0f); }
   __device__ static I load(const std::int32_t* p) { return get(address(p) + 4u * lane(), 0); }
+  __device__ static F one(const float* p) { return get(address(p), 0.0f); }  // p: by lane
   __device__ static void store(float* p, F v) { set(address(p) + 4u * lane(), v); }
   __device__ static void store(std::int32_t* p, I v) { set(address(p) + 4u * lane(), v); }
   __device__ static void store(float* p, F v, M where) {

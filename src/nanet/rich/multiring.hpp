@@ -537,9 +537,16 @@ class MultiringEvent : protected MultiringHand<L> {
           const int k = L::lane() & (static_cast<int>(max_rings) - 1);
           std::int32_t mine[8];
           for (int j = 0; j < 8; ++j) mine[j] = total[k][j];
-          Hand::solve_by_lane(mine);
+          const Circle3 c = Hand::solved(mine, terms(), ring(k));
+          L::sync();
+          if (L::lane() < count_) {
+            s_.x[k] = c.x;
+            s_.y[k] = c.y;
+            s_.r[k] = c.r;
+          }
+          L::sync();
         } else {
-          for (int k = 0; k < count_; ++k) put_ring(k, Hand::solved(total[k], ring(k)));
+          for (int k = 0; k < count_; ++k) put_ring(k, Hand::solved(total[k], terms(), ring(k)));
         }
         sum_rings();
       }

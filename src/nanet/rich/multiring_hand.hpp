@@ -289,20 +289,19 @@ class MultiringHand {
   // (-1: none). per_width: 1 / half width, 1/mm.
   static constexpr int step_bits = 18;
   using StepSum = FixedSum<Row, step_bits>;
-  NANET_HD void step_sums(const Unit& u, float r, int k, float per_width, std::int32_t (&total)[8]) const {
-    // A hit in the band is at most 8 radii off.
-    const float given = r * per_width, width = given > 0.125f ? given : 0.125f, slope = -(width * width);
-    const float peak = model_.peak * p_.model.reach * width;
-    StepSum v[8];
-    NANET_ROLLED
-    for (std::int32_t row = 0; row < rows_; ++row) {
-      RowF cosine, sine;
-      direction(u, row, cosine, sine);
+  struct Step {
+    float slope, peak;
+    NANET_HD Step(const MultiringHand& hand, float r, float per_width) {
+      // A hit in the band is at most 8 radii off.
+      const float given = r * per_width, width = given > 0.125f ? given : 0.125f;
+      slope = -(width * width);
+      peak = hand.model_.peak * hand.p_.model.reach * width;
+    }
+    // rest: intensity of noise and other rings.
+    NANET_HD void add(StepSum (&v)[8], RowF cosine, RowF sine, const RowF& rest) const {
       const RowF off = beyond(cosine, sine);
       const RowF t = Row::max(Row::fma(off * RowF(slope), off, RowF(1.0f)), RowF(0.0f));
       const RowF own = MultiringModel::shape(t) * RowF(peak);
-      RowF rest{1.0f};
-      if (k >= 0) rest = others(row, k, k);
       const RowF w = own * rough_reciprocal<Row>(rest + own);
       const RowF per_d = rough_reciprocal<Row>(off + RowF(1.0f));  // cosine and sine stay below 1.01
       cosine = cosine * per_d;
@@ -317,14 +316,27 @@ class MultiringHand {
       v[6].add(wo, cosine);
       v[7].add(wo, sine);
     }
+  };
+  NANET_HD void step_sums(const Unit& u, float r, int k, float per_width, std::int32_t (&total)[8]) const {
+    const Step step(*this, r, per_width);
+    StepSum v[8];
+    NANET_ROLLED
+    for (std::int32_t row = 0; row < rows_; ++row) {
+      RowF cosine, sine;
+      direction(u, row, cosine, sine);
+      RowF rest{1.0f};
+      if (k >= 0) rest = others(row, k, k);
+      step.add(v, cosine, sine, rest);
+    }
     RowI sums[8];
     for (int j = 0; j < 8; ++j) sums[j] = v[j].sum;
     Row::sum(sums, total);
   }
-  NANET_HD Circle3 solved(const std::int32_t (&total)[8], const Circle3& from) const {
+  // terms: number of terms in each sum.
+  NANET_HD Circle3 solved(const std::int32_t (&total)[8], std::int32_t terms, const Circle3& from) const {
     float sum[8];
     NANET_UNROLLED
-    for (int j = 0; j < 8; ++j) sum[j] = StepSum::value(total[j], terms());
+    for (int j = 0; j < 8; ++j) sum[j] = StepSum::value(total[j], terms);
     const float w = sum[0] + 1e-3f, c = sum[1], s = sum[2], off = sum[5];
     const float per_w = inverse(w), mc = c * per_w, ms = s * per_w;
     const float a = fused(-c, mc, sum[3] + 0.02f), b = fused(-c, ms, sum[4]);
@@ -341,33 +353,52 @@ class MultiringHand {
   NANET_HD NANET_NOINLINE Circle3 step(const Circle3& c, float per_width) const {
     std::int32_t total[8];
     step_sums(unit_of(c), c.r, -1, per_width, total);
-    return solved(total, c);
+    return solved(total, terms(), c);
   }
 
   // One step of every ring at once, the others fixed.
   NANET_HD NANET_NOINLINE void polish() {
     const float per_width = per_step_width * p_.model.per_scale;
-    std::int32_t mine[8] = {};
-    NANET_ROLLED
-    for (int k = 0; k < count_; ++k) {
-      std::int32_t total[8];
-      step_sums(unit(k), s_.r[k], k, per_width, total);
-      if constexpr (lane_is_thread<L>) {  // lane k solves for ring k
-        NANET_UNROLLED
-        for (int j = 0; j < 8; ++j) mine[j] = L::lane() == k ? total[j] : mine[j];
-      } else {
-        put_ring(k, solved(total, ring(k)));
+    if constexpr (lane_is_thread<L>) {
+      polish_by_groups(per_width);
+    } else {
+      NANET_ROLLED
+      for (int k = 0; k < count_; ++k) {
+        std::int32_t total[8];
+        step_sums(unit(k), s_.r[k], k, per_width, total);
+        put_ring(k, solved(total, terms(), ring(k)));
       }
     }
-    if constexpr (lane_is_thread<L>) solve_by_lane(mine);
     sum_rings();
   }
-  // Lane k puts ring k to its next position. Lanes are threads.
-  NANET_HD void solve_by_lane(const std::int32_t (&total)[8]) {
-    const int k = L::lane() & (static_cast<int>(max_rings) - 1);
-    const Circle3 c = solved(total, ring(k));
+  // Each ring in a group of 32, 16 or 8 lanes: with few hits a row would leave most lanes idle. Lanes are
+  // threads.
+  NANET_HD void polish_by_groups(float per_width) {
+    const int width = lanes_step >> (count_ > 2 ? 2 : count_ - 1), group = L::lane() / width,
+              k = group < count_ ? group : count_ - 1;
+    const std::int32_t steps = (hits_ + width - 1) / width;
+    const Circle3 from = ring(k);
+    const Unit u = unit(k);
+    const Step step(*this, from.r, per_width);
+    StepSum v[8];
+    std::int32_t at = L::lane() & (width - 1);
+    NANET_ROLLED
+    for (std::int32_t i = 0; i < steps; ++i, at += width) {
+      const float x = L::one(s_.hits.x + at), y = L::one(s_.hits.y + at);
+      const float rest = L::max(L::one(s_.all + at) - L::one(s_.intensity[k] + at), 1.0f);
+      step.add(v, L::fma(x, u.per_r, u.x), L::fma(y, u.per_r, u.y), rest);
+    }
+    std::int32_t total[8];
+    NANET_UNROLLED
+    for (int j = 0; j < 8; ++j) total[j] = v[j].sum;
+    NANET_ROLLED
+    for (int far = width / 2; far > 0; far /= 2) {
+      NANET_UNROLLED
+      for (int j = 0; j < 8; ++j) total[j] = L::add(total[j], L::shuffle(total[j], L::lane() ^ far));
+    }
+    const Circle3 c = solved(total, steps * width, from);
     L::sync();
-    if (L::lane() < count_) {
+    if (group < count_ && (L::lane() & (width - 1)) == 0) {
       s_.x[k] = c.x;
       s_.y[k] = c.y;
       s_.r[k] = c.r;
