@@ -51,10 +51,12 @@ constexpr std::size_t kept = 8;  // earlier executors kept whole, as a reader ma
 std::unique_ptr<trigger::Executor> start_cpu_fallback(const trigger::ExecutorOptions& options,
                                                       const std::vector<View>& views,
                                                       const rich::Reconstructor& algorithm,
-                                                      trigger::TraceTable& traces) {
+                                                      trigger::TraceTable& traces,
+                                                      trigger::Physics& physics) {
   const std::uint64_t reference = newest(traces);
   trigger::FrameProcessor process(views[0].shape, algorithm.clone(), options.process);
   for (const View& view : views) catch_up(options, view, process, traces, reference);
+  physics.add(process.physics());
   trigger::ExecutorOptions workers = options;
   workers.threads = std::max(2u, options.threads);  // besides the card's thread
   workers.reference = reference;
@@ -69,7 +71,10 @@ CpuFallback::CpuFallback(bool wanted, const trigger::ExecutorOptions& options, s
       options_(options),
       views_(std::move(views)),
       algorithm_(algorithm.clone()),
-      traces_(traces) {}
+      traces_(traces),
+      beyond_(options.process.detector->wide() ? options.process.detector->channels() - pm_count : 0) {
+  earlier_.count_beyond(beyond_);
+}
 
 bool CpuFallback::lose(const std::string& why) noexcept {
   ++faults_;
@@ -100,7 +105,7 @@ void CpuFallback::activate() noexcept {
   if (!wanted_ || cpu_) return;
   try {
     reference_ = newest(traces_);
-    cpu_ = gpu::start_cpu_fallback(options_, views_, *algorithm_, traces_);
+    cpu_ = gpu::start_cpu_fallback(options_, views_, *algorithm_, traces_, earlier_);
   } catch (const std::exception& error) {
     trouble_ += std::string("; the CPU could not take over: ") + error.what();
   }
@@ -113,13 +118,13 @@ void CpuFallback::stop() noexcept {
   past_.push_back(std::move(cpu_));
   // Of executors older than these only the counts are kept: repeated losses need bounded memory.
   if (past_.size() <= kept) return;
-  for (const trigger::Physics* p : past_.front()->physics()) stats::add_histograms(earlier_, *p);
+  for (const trigger::Physics* p : past_.front()->physics()) earlier_.add(*p);
   past_.erase(past_.begin());
 }
 
 void CpuFallback::append_physics(std::vector<const trigger::Physics*>& all) const {
   const std::lock_guard lock(mutex_);
-  if (past_.size() == kept) all.push_back(&earlier_);
+  all.push_back(&earlier_);
   for (const auto& e : past_)
     for (const auto* p : e->physics()) all.push_back(p);
   if (cpu_)

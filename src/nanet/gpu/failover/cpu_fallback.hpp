@@ -15,11 +15,11 @@
 namespace nanet::gpu {
 
 // Answers the entries in the queues that are not posted, returns their buffers, and starts a CPU executor at
-// the next entry. Requires exclusive access to the queues.
+// the next entry. Requires exclusive access to the queues. physics: receives the counts of these entries.
 std::unique_ptr<trigger::Executor> start_cpu_fallback(const trigger::ExecutorOptions& options,
                                                       const std::vector<contract::View>& views,
                                                       const rich::Reconstructor& algorithm,
-                                                      trigger::TraceTable& traces);
+                                                      trigger::TraceTable& traces, trigger::Physics& physics);
 
 // Fallback of a GPU executor: the CPU executor after a failure, and the failure statistics.
 class CpuFallback {
@@ -61,7 +61,8 @@ class CpuFallback {
   mutable std::mutex mutex_;                       // protects the members below
   std::unique_ptr<trigger::Executor> cpu_;
   std::vector<std::unique_ptr<trigger::Executor>> past_;
-  trigger::Physics earlier_;  // counts of executors removed from the list
+  std::vector<stats::Counter> beyond_;  // Physics::count_beyond()
+  trigger::Physics earlier_;            // counts at activations, and of executors removed from the list
   std::string trouble_, note_;
 };
 

@@ -3,6 +3,7 @@
 // readers, lock-free.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -28,6 +29,12 @@ class Physics : public stats::EventHistograms<stats::Counter> {
   // Occupancy of the PM IDs from pm_count on, of a detector with so many; the memory belongs to the executor.
   void count_beyond(std::span<stats::Counter> cells) noexcept { beyond_ = cells; }
   std::span<const stats::Counter> beyond() const noexcept { return beyond_; }
+  // Adds the counts of another executor thread.
+  void add(const Physics& other) noexcept {
+    stats::add_histograms(*this, other);
+    for (std::size_t i = 0; i < beyond_.size() && i < other.beyond_.size(); ++i)
+      beyond_[i] += other.beyond_[i];
+  }
   void keep(const stats::EventSample& event) noexcept { samples_.push(event); }
   std::vector<stats::EventSample> events() const { return samples_.events(); }
 
