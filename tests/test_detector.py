@@ -22,6 +22,7 @@ from nanet.detector import NA62_DIGEST, NA62_NAME, SHIPPED, as_detector, load
 from nanet.errors import UsageError
 from nanet.files.provenance import SIDECAR
 from nanet.quality.evaluate import evaluate_files
+from nanet.run import host
 from nanet.run.core_options import core_options
 from nanet.run.generating import generate_files
 from nanet.run.replaying import replay_files
@@ -272,7 +273,7 @@ def replayed(given: str, capture: str, folder: Path, **changes: Any) -> tuple[di
     config.set(DetectorFile, detector=given)
     config.set(Trigger, device="cpu", algorithm="math", conditions=changes.pop("conditions", ""))
     config.set(Card, **changes)
-    settings = {**core_options(config, live=False), "port": 58913, "detect_merged": True}
+    settings = {**core_options(config), "port": 58913, "detect_merged": True}
     result = replay_files([capture], settings, rings=str(folder / "rings.parquet"))
     assert result["account_closes"] and not any(result["bad_packets"].values())
     return result, analysis.read_rings(str(folder / "rings.parquet"))
@@ -384,7 +385,6 @@ def test_another_detector_is_refused(made: dict[str, Any], nanet: Any) -> None:
 def test_combinations_without_a_detector_are_refused(nanet: Any, tmp_path: Path) -> None:
     (tmp_path / "mask.toml").write_text("mask = [1]")
     for more, message in (
-        (["--detector", "square", "--device", "cuda"], "a GPU reads PM IDs of 11 bits from packets"),
         (["--detector", "hexagonal", "--card", "gateware"], "use --card socket"),
         (
             ["--detector", "square", "--merge"],
@@ -402,6 +402,41 @@ def test_combinations_without_a_detector_are_refused(nanet: Any, tmp_path: Path)
         "r_mox = 3: no such parameter"
         in nanet("trigger", "--check", "--detector", "odd.toml", status=2).stderr
     )
+
+
+def test_a_gpu_takes_events_of_more_than_1952_channels(
+    made: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Devices and refusals on a host with a GPU; the core refuses options before it looks for one."""
+    monkeypatch.setattr(host, "cuda", lambda: {"trouble": "", "devices": [{"number": 0, "name": "any"}]})
+
+    def settings(given: str, device: str = "auto", **changes: Any) -> dict[str, Any]:
+        config = Config()
+        config.set(DetectorFile, detector=given)
+        config.set(Card, **changes.pop("card", {}))
+        config.set(Trigger, device=device, algorithm="math", **changes)
+        return core_options(config)
+
+    wide = made["three"][0]
+    for given, card, device in (
+        (wide, {}, "cuda:0"),
+        (wide, {"merge": True}, "cuda:0"),
+        (wide, {"gather": "packets"}, "cpu"),
+        ("hexagonal", {"gather": "packets"}, "cuda:0"),
+        ("hexagonal", {"merge": True}, "cpu"),
+    ):
+        assert settings(given, card=card)["device"] == device, (given, card)
+    with pytest.raises(UsageError, match="a GPU takes segments only"):
+        settings("hexagonal", "cuda", card={"merge": True})
+    for options, refused, remedy in (
+        ({"executor": "launch"}, "trigger.executor = 'launch'", "leave --executor out"),
+        ({"mailbox": "pinned"}, "trigger.mailbox = 'pinned'", "leave --mailbox out"),
+        ({"card": {"gather": "packets"}}, "card.gather = 'packets'", "use --gather frame, or --device cpu"),
+    ):
+        given = settings(wide, **options) | {"device": "cuda:0", "listen": "127.0.0.1:0"}
+        words = "channels: the CPU merges its frames, the GPU finds the rings"
+        with pytest.raises(ValueError, match=f"^{refused} with a detector of [0-9]* {words}: {remedy}$"):
+            _core.Trigger(given)
 
 
 @pytest.mark.complete

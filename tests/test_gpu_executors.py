@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A GPU in the loop of the live trigger: boards, trigger and L0TP on loopback; nothing lost."""
 
+import json
+
 import pytest
 from nanet.bench.chain import run_chain
+from nanet.config.file import Config
+from nanet.config.sections import Card, DetectorFile, Trigger
 from nanet.run import host
+from nanet.run.core_options import core_options
+from nanet.run.replaying import replay_files
+
+from nanet import _core
 
 TROUBLE = host.cuda()["trouble"]
 needs_gpu = [pytest.mark.gpu, pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")]
@@ -26,6 +34,51 @@ def test_live_on_a_gpu(executor, algorithm):
     assert result.trigger["latency_us"]["total"]["n"] == result.trigger["frames_out"]
     if executor == "persistent":
         assert 0 < result.trigger["clock_residual_ns"] < 100_000
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")
+@pytest.mark.parametrize("algorithm", _core.cuda_algorithms())
+def test_more_than_1952_channels_are_answered_as_by_the_cpu(nanet, tmp_path, algorithm):
+    """The live executor, fed from a file: the CPU merges the frames, the GPU finds the rings."""
+    capture = str(tmp_path / "run.pcap")
+    nanet("generate", "--detector", "square", "--events", 5000, "--out", capture)
+    found = []
+    for device in ("cpu", "cuda:0"):
+        config = Config()
+        config.set(DetectorFile, detector="square")
+        config.set(Trigger, device=device, algorithm=algorithm)
+        config.set(Card)
+        settings = core_options(config) | {"port": 58913, "detect_merged": False, "in_the_loop": True}
+        result = replay_files([capture], settings, mtp=str(tmp_path / "answers.pcap"))
+        assert result["device"] == device and "device_failed" not in result and result["account_closes"]
+        apart = ("elapsed_s", "events_per_s", "latency_us", "device", "host", "progress")
+        counts = {key: value for key, value in result.items() if key not in apart}
+        packets = [bytes(frame) for _, frame, _ in _core.wire.PcapReader(str(tmp_path / "answers.pcap"))]
+        found.append((packets, counts))
+    assert len(found[0][0]) > 50 and found[0][1]["rings"] > 1000
+    assert found[0] == found[1]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")
+def test_live_with_more_than_1952_channels(nanet, tmp_path):
+    said = nanet("trigger", "--check", "--detector", "square", "--device", "cuda").stdout
+    assert "on cuda:0 (more than 1952 channels: frames merged on the CPU, rings on the GPU) -> " in said
+    nanet(
+        "demo", "--detector", "square", "--device", "cuda", "--speed", "0.0005", "--duration", "1",
+        "--json", "run.json", timeout=200,
+    )  # fmt: skip
+    result = json.loads((tmp_path / "run.json").read_text())
+    assert (result["device"], result["executor"], result["memory"]) == ("cuda:0", "cuda-batch", "host")
+    assert (result["mailbox"], result["gpu_faults"]) == ("off", 0)
+    assert result["account_closes"] and result["primitives_out"] > 0
+    assert not any(result["bad_packets"].values())
+    assert result["readout"]["packets_sent"] == result["packets_in"]
+    refused = nanet(
+        "trigger", "--check", "--detector", "square", "--device", "cuda", "--mailbox", "pinned", status=2
+    )
+    assert "trigger.mailbox = 'pinned' with a detector of 4096 channels" in refused.stderr
 
 
 @pytest.mark.serial

@@ -73,9 +73,7 @@ def quality(
 
     started = time.monotonic()
     detector = config[DetectorFile].detector
-    basic = core_options(
-        config, [n for n in names if not own_finder.is_function(chosen[n].plugin)], live=False
-    )
+    basic = core_options(config, [n for n in names if not own_finder.is_function(chosen[n].plugin)])
 
     def settings(name: str) -> dict[str, Any]:
         algorithm = chosen[name]

@@ -99,7 +99,7 @@ def replay(
 def _settings(config: Config, port: int) -> dict[str, Any]:
     """Options of the core, without files."""
     # a merged stream is recognised by its packets
-    return {**core_options(config, live=False), "port": port, "detect_merged": config[Card].boards == "4"}
+    return {**core_options(config), "port": port, "detect_merged": config[Card].boards == "4"}
 
 
 def _replay_many(

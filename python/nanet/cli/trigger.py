@@ -62,10 +62,11 @@ def check(config: Config, json_file: str | None, status_file: str | None, loop: 
             starting(),
             realtime.applied(config[RealTime], settings["pin"], fit=settings["real_time"]) as settled,
         ):
-            _core.Trigger({**settings, "listen": free, "record": "", "keep_bad": ""})
+            core = _core.Trigger({**settings, "listen": free, "record": "", "keep_bad": ""})
+            line = start_line(settings, core.snapshot()["executor"])
     except UsageError as error:
         raise UsageError(str(error).replace(free, settings["listen"])) from None
-    print("accepted:", start_line(settings).removeprefix("nanet trigger: "))
+    print("accepted:", line.removeprefix("nanet trigger: "))
     for outcome in settled.outcomes:
         print(outcome.line())
 
@@ -115,7 +116,9 @@ def trigger(
             control = RunControl(core, config[Trigger], out, watching.hash, bounds[-1], loop)
             core.start()
         settled.started()
-        out.print(start_line(settings), highlight=False, markup=False, soft_wrap=True)
+        out.print(
+            start_line(settings, core.snapshot()["executor"]), highlight=False, markup=False, soft_wrap=True
+        )
         with live_line(out) as show:
             run(core, stop, status, config[Trigger].duration, control, watching, show, bounds)
         control.close()
@@ -196,15 +199,18 @@ def final_settings(final: Final) -> dict[str, Any]:
     return core_values(final) if final.final_boards else {}
 
 
-def start_line(settings: dict[str, Any]) -> str:
-    """Addresses, algorithm, device and timeouts, in one line."""
+def start_line(settings: dict[str, Any], executor: str) -> str:
+    """Addresses, algorithm, device and timeouts, in one line. executor: as in the result."""
     fit, reasons = host.fit_for_real_time()
     unfit = [reason.found for reason in reasons if not reason.fit]
     why = "real time" if fit else f"not real time: {'; '.join(unfit)}"
     if settings["card"] == "gateware":
         why = "by the simulated card's clock"
+    device = settings["device"]
+    if executor == "cuda-batch":
+        device += f" (more than {PM_COUNT} channels: frames merged on the CPU, rings on the GPU)"
     return (
-        f"nanet trigger: {settings['listen']} -> {settings['algorithm']} on {settings['device']} -> "
+        f"nanet trigger: {settings['listen']} -> {settings['algorithm']} on {device} -> "
         f"{settings['send']}; frames close after {settings['timeout_us'] / 1000:g} ms, due after "
         f"{settings['deadline_us'] / 1000:g} ms ({why})"
     )

@@ -101,11 +101,10 @@ def usable_cpus(key: str, given: str) -> list[int]:
     return wanted
 
 
-def core_options(config: Config, also: Iterable[str] = (), *, live: bool = True) -> dict[str, Any]:
+def core_options(config: Config, also: Iterable[str] = ()) -> dict[str, Any]:
     """Options of the core by key. A timeout of 0 gets the default for this host (docs/formats.md, Clocks).
 
-    live: of a trigger; else of replays, where a GPU reconstructs events built by the CPU. also: names of
-    loaded algorithms beside the trigger's, whose parameters the file may have.
+    also: names of loaded algorithms beside the trigger's, whose parameters the file may have.
     """
     from nanet import _core
 
@@ -123,7 +122,7 @@ def core_options(config: Config, also: Iterable[str] = (), *, live: bool = True)
         with located(config.where()):
             _check(name, parameters, of_core)
     if detector and of_core:
-        _check_detector(detector, config[DetectorFile].detector, trigger, card, known, live)
+        _check_detector(detector, config[DetectorFile].detector, card, known)
     if trigger.device not in ("auto", "cpu") and not algorithm.cuda:
         raise UsageError(
             f"trigger.device = {trigger.device!r}: {algorithm.plugin} was built without CUDA and runs on "
@@ -137,8 +136,10 @@ def core_options(config: Config, also: Iterable[str] = (), *, live: bool = True)
     exact = fit or card.card == "gateware"  # the clock of the simulated card is exact on any host
     timeout_us = card.timeout_us or (REAL_TIME_TIMEOUT_US if exact else DEFAULT_TIMEOUT_US)
     deadline_us = trigger.deadline_us or (REAL_TIME_DEADLINE_US if exact else DEFAULT_DEADLINE_US)
-    _check_combinations(trigger, card, timeout_us, deadline_us)
-    on_gpu = algorithm.cuda and not card.merge and not (live and detector and detector.wide)
+    # A GPU takes events of frames that the CPU has built, whole ones; of other detectors segments of boards.
+    built_on_cpu = detector is not None and detector.wide
+    _check_combinations(trigger, card, timeout_us, deadline_us, merging_gpu=built_on_cpu)
+    on_gpu = algorithm.cuda and (card.gather == "frame" if built_on_cpu else not card.merge)
     channels = detector.channels if detector else conditions.PM_COUNT
     options = {
         **core_values(trigger),
@@ -162,20 +163,12 @@ def core_options(config: Config, also: Iterable[str] = (), *, live: bool = True)
     return options
 
 
-def _check_detector(
-    detector: Detector, given: str, trigger: Trigger, card: Card, known: Iterable[str], live: bool
-) -> None:
+def _check_detector(detector: Detector, given: str, card: Card, known: Iterable[str]) -> None:
     """UsageError for options that the detector excludes, and for wrong parameters in its file."""
     text = f"detector.file = {given!r}"
     if card.card == "gateware":
         raise UsageError(
             f"{text} with card.type = 'gateware': this card has NA62's boards: use --card socket"
-        )
-    if live and detector.wide and trigger.device not in ("auto", "cpu"):
-        raise UsageError(
-            f"{text} has {detector.channels} channels, with trigger.device = {trigger.device!r}: a GPU reads "
-            f"PM IDs of 11 bits from packets, for up to {conditions.PM_COUNT} channels: use --device cpu, or "
-            "record, and replay on the GPU"
         )
     if card.merge and detector.boards > MERGED_BOARDS:
         raise UsageError(
@@ -189,7 +182,7 @@ def _check_detector(
             _check(name, parameters, detector.core())
 
 
-def _check_merging(trigger: Trigger, card: Card) -> None:
+def _check_merging(trigger: Trigger, card: Card, *, merging_gpu: bool) -> None:
     """UsageError for options under which a card cannot merge."""
     for name, value, remedy in (
         ("card.gather", card.gather, "packets"),
@@ -197,13 +190,15 @@ def _check_merging(trigger: Trigger, card: Card) -> None:
     ):
         if value == remedy:
             raise UsageError(f"card.merge = true with {name} = {value!r}: leave --merge out")
-    if trigger.device not in ("auto", "cpu"):
+    if trigger.device not in ("auto", "cpu") and not merging_gpu:
         text = f"card.merge = true with trigger.device = {trigger.device!r}: a GPU takes segments only"
         raise UsageError(f"{text}: use --device cpu, or leave --merge out")
 
 
-def _check_combinations(trigger: Trigger, card: Card, timeout_us: float, deadline_us: float) -> None:
-    """UsageError for values that exclude each other."""
+def _check_combinations(
+    trigger: Trigger, card: Card, timeout_us: float, deadline_us: float, *, merging_gpu: bool
+) -> None:
+    """UsageError for values that exclude each other. merging_gpu: a GPU takes merged buffers."""
     if card.card == "gateware":
         if card.node:
             text = f"card.node = {card.node!r}: the gateware card receives every frame"
@@ -213,7 +208,7 @@ def _check_combinations(trigger: Trigger, card: Card, timeout_us: float, deadlin
                 text = f"card.{name} = {value!r}: the gateware card gives no copies of packets"
                 raise UsageError(f"{text}: leave it out, or use --card socket")
     if card.merge:
-        _check_merging(trigger, card)
+        _check_merging(trigger, card, merging_gpu=merging_gpu)
     if trigger.conditions and card.gather == "packets":
         raise UsageError(
             f"trigger.conditions = {trigger.conditions!r} with card.gather = 'packets': bursts are followed "

@@ -32,15 +32,15 @@ class DeviceExecutor {
 };
 
 // Number of GPUs. Throws as Pipeline::Pipeline.
-int require_gpus(const PipelineOptions& options, const trigger::ExecutorOptions& execute);
+int require_gpus(const PipelineOptions& options);
 
-// gpus: their number. failover outlives the executor.
-std::unique_ptr<DeviceExecutor> make_device_executor(const PipelineOptions& options,
-                                                     const trigger::ExecutorOptions& execute,
-                                                     const std::vector<contract::View>& views,
-                                                     const rich::Reconstructor& algorithm,
-                                                     trigger::TraceTable& traces, int gpus,
-                                                     Failover& failover);
+// One for each ExecutorKind. gpus: their number. failover outlives the executor.
+std::unique_ptr<DeviceExecutor> make_batch_executor(const PipelineOptions& options,
+                                                    const trigger::ExecutorOptions& execute,
+                                                    const std::vector<contract::View>& views,
+                                                    const rich::Reconstructor& algorithm,
+                                                    trigger::TraceTable& traces, int gpus,
+                                                    Failover& failover);
 std::unique_ptr<DeviceExecutor> make_resident_executor(const PipelineOptions& options,
                                                        const trigger::ExecutorOptions& execute,
                                                        const std::vector<contract::View>& views,

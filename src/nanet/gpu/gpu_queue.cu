@@ -229,9 +229,7 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
   std::vector<rich::Point> plane(plane_entries);
   const auto& positions = execute.process.detector->common;
   if (positions.size() > pm_count)
-    throw std::invalid_argument(
-        "detector: " + std::to_string(positions.size()) +
-        " channels: a GPU reads PM IDs of 11 bits from packets, for up to 1952: use --device cpu");
+    throw std::logic_error("detector: executor_kind() chooses no frame kernel for so many channels");
   std::copy(positions.begin(), positions.end(), plane.begin());
   auto* const on_device = device_memory<rich::Point>(plane_entries, "the positions of PMs");
   require(cudaMemcpy(on_device, plane.data(), plane.size() * sizeof(rich::Point), cudaMemcpyHostToDevice),

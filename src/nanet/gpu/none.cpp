@@ -15,7 +15,8 @@ Devices devices() {
   return none;
 }
 
-std::unique_ptr<GpuReconstructor> make_reconstructor(const rich::Reconstructor&, const rich::Geometry&, int) {
+std::unique_ptr<GpuReconstructor> make_reconstructor(const rich::Reconstructor&, const rich::Geometry&, int,
+                                                     Nanoseconds) {
   throw std::invalid_argument("device: this build has no CUDA component: use --device cpu");
 }
 
@@ -23,12 +24,19 @@ MailboxProbe probe_mailbox(int, MailboxMemory, Nanoseconds) {
   throw std::runtime_error("this build has no CUDA component");
 }
 
-int require_gpus(const PipelineOptions&, const trigger::ExecutorOptions&) {
+int require_gpus(const PipelineOptions&) {
   throw std::runtime_error("this build has no CUDA component: use --device cpu");
 }
 
 // Not reached: require_gpus() throws first.
-std::unique_ptr<DeviceExecutor> make_device_executor(const PipelineOptions&, const trigger::ExecutorOptions&,
+std::unique_ptr<DeviceExecutor> make_resident_executor(const PipelineOptions&,
+                                                       const trigger::ExecutorOptions&,
+                                                       const std::vector<contract::View>&,
+                                                       const rich::Reconstructor&, trigger::TraceTable&, int,
+                                                       Failover&) {
+  return nullptr;
+}
+std::unique_ptr<DeviceExecutor> make_launch_executor(const PipelineOptions&, const trigger::ExecutorOptions&,
                                                      const std::vector<contract::View>&,
                                                      const rich::Reconstructor&, trigger::TraceTable&, int,
                                                      Failover&) {

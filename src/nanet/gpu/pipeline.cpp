@@ -8,10 +8,10 @@
 namespace nanet::gpu {
 namespace {
 
-FailoverOptions failover_options(const PipelineOptions& options) {
+FailoverOptions failover_options(const PipelineOptions& options, ExecutorKind kind) {
   FailoverOptions failover{options.cpu_fallback, options.recovery};
   RecoveryOptions& recovery = failover.recovery;
-  if (!options.recovers()) recovery.command.clear();
+  if (!options.recovers() || kind == ExecutorKind::batch) recovery.command.clear();
   recovery.device = options.device;
   recovery.blocks = options.blocks;
   recovery.silence = options.silence;
@@ -19,7 +19,37 @@ FailoverOptions failover_options(const PipelineOptions& options) {
   return failover;
 }
 
+auto maker_of(ExecutorKind kind) {
+  switch (kind) {
+    case ExecutorKind::resident:
+      return make_resident_executor;
+    case ExecutorKind::launch:
+      return make_launch_executor;
+    case ExecutorKind::batch:
+      break;
+  }
+  return make_batch_executor;
+}
+
 }  // namespace
+
+ExecutorKind executor_kind(const PipelineOptions& options, const trigger::ExecutorOptions& execute,
+                           const contract::Shape& shape) {
+  if (execute.sink) throw std::invalid_argument("a GPU in the loop gives primitives, no rings");
+  const rich::Geometry& detector = *execute.process.detector;
+  if (!detector.wide())
+    return options.mode == Mode::persistent ? ExecutorKind::resident : ExecutorKind::launch;
+  const auto refuse = [&](const std::string& value, const char* remedy) {
+    throw std::invalid_argument(value + " with a detector of " + std::to_string(detector.channels()) +
+                                " channels: the CPU merges its frames, the GPU finds the rings: " + remedy);
+  };
+  if (shape.gather == contract::Gather::packets)
+    refuse("card.gather = 'packets'", "use --gather frame, or --device cpu");
+  if (options.mode == Mode::launch) refuse("trigger.executor = 'launch'", "leave --executor out");
+  if (options.mailbox == MailboxMemory::gpu) refuse("trigger.mailbox = 'gpu'", "leave --mailbox out");
+  if (options.mailbox == MailboxMemory::pinned) refuse("trigger.mailbox = 'pinned'", "leave --mailbox out");
+  return ExecutorKind::batch;
+}
 
 Mode mode_of(std::string_view name) {
   for (const Mode mode : {Mode::persistent, Mode::launch})
@@ -42,9 +72,10 @@ std::string_view name_of(Mode mode) {
 Pipeline::Pipeline(const PipelineOptions& options, const trigger::ExecutorOptions& execute,
                    const std::vector<contract::View>& views, const rich::Reconstructor& algorithm,
                    trigger::TraceTable& traces)
-    : gpus_(require_gpus(options, execute)),
-      failover_(failover_options(options), execute, views, algorithm, traces),
-      device_(make_device_executor(options, execute, views, algorithm, traces, gpus_, failover_)) {}
+    : kind_(executor_kind(options, execute, views[0].shape)),
+      gpus_(kind_ == ExecutorKind::batch && options.reconstructor ? 1 : require_gpus(options)),
+      failover_(failover_options(options, kind_), execute, views, algorithm, traces),
+      device_(maker_of(kind_)(options, execute, views, algorithm, traces, gpus_, failover_)) {}
 
 Pipeline::~Pipeline() {
   stop();

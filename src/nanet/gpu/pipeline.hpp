@@ -3,6 +3,7 @@
 // the same interface; construction throws.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "nanet/gpu/batch/reconstructor.hpp"
 #include "nanet/gpu/failover/failover.hpp"
 #include "nanet/gpu/frame/conditions.hpp"
 #include "nanet/gpu/injection.hpp"
@@ -45,6 +47,9 @@ struct PipelineOptions {
   RecoveryOptions recovery;
   // Masks and time offsets written by another process; nullptr: those of ExecutorOptions.
   const ConditionsBoard* conditions = nullptr;
+  // Reconstructor of ExecutorKind::batch; empty: gpu::make_reconstructor. Tests give one that needs no GPU.
+  std::function<std::unique_ptr<GpuReconstructor>(const rich::Reconstructor&, const rich::Geometry&, int)>
+      reconstructor;
 
   // Restarts a lost GPU; persistent only, with cpu_fallback and a recovery program. Contract memory and
   // traces must be in os::shared_allocator().
@@ -53,11 +58,20 @@ struct PipelineOptions {
   }
 };
 
+// What the GPU does. resident, launch: everything, in a frame kernel, by Mode. batch: reconstruction only, of
+// frames that the CPU has built.
+enum class ExecutorKind { resident, launch, batch };
+// batch for detectors with more than pm_count channels: frame kernels read PM IDs of 11 bits and keep
+// positions and conditions of 2048 PMs in shared memory. Throws std::invalid_argument for options that
+// exclude the kind.
+ExecutorKind executor_kind(const PipelineOptions& options, const trigger::ExecutorOptions& execute,
+                           const contract::Shape& shape);
+
 class Pipeline final : public trigger::Executor {
  public:
   // views: one for each consumer device. algorithm: its value is copied to the GPUs. Allocates and registers
-  // all memory. Throws std::invalid_argument (a sink is set, no such GPU) or std::runtime_error that names
-  // the missing component.
+  // all memory. Throws std::invalid_argument (executor_kind(); a sink is set; no such GPU) or
+  // std::runtime_error that names the missing component.
   Pipeline(const PipelineOptions& options, const trigger::ExecutorOptions& execute,
            const std::vector<contract::View>& views, const rich::Reconstructor& algorithm,
            trigger::TraceTable& traces);
@@ -77,6 +91,7 @@ class Pipeline final : public trigger::Executor {
   std::string trouble() const override;
 
  private:
+  ExecutorKind kind_;
   int gpus_;
   Failover failover_;
   std::unique_ptr<DeviceExecutor> device_;

@@ -19,9 +19,11 @@ class GpuReconstructor : public rich::Reconstructor {
   virtual const char* failed() const noexcept = 0;
 };
 
-// cpu: the algorithm with its parameters (rich::make_reconstructor). Throws std::invalid_argument (no such
-// device, or no kernel for the algorithm) or std::runtime_error (the device fails).
+// cpu: the algorithm with its parameters (rich::make_reconstructor). stall: a piece that takes longer is a
+// device error; 0: no limit. Throws std::invalid_argument (no such device, or no kernel for the algorithm) or
+// std::runtime_error (the device fails).
 std::unique_ptr<GpuReconstructor> make_reconstructor(const rich::Reconstructor& cpu,
-                                                     const rich::Geometry& geometry, int device);
+                                                     const rich::Geometry& geometry, int device,
+                                                     Nanoseconds stall = 0);
 
 }  // namespace nanet::gpu

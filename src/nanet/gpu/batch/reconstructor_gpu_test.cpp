@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "nanet/bench/math_slots_test.hpp"
+#include "nanet/gpu/batch/batch_executor_test.hpp"
 #include "nanet/gpu/batch/reconstructor.hpp"
 #include "nanet/gpu/device.hpp"
 #include "nanet/gpu/kernels/registry.hpp"
@@ -101,39 +102,12 @@ Events odd() {
   return events;
 }
 
-// A plane of 256 x 256 pixels, 4 mm apart, all PM IDs of 16 bits in use.
-rich::Geometry pixels() {
-  constexpr int side = 256;
-  rich::Geometry g;
-  g.shift = {{0, 0}};
-  for (int i = 0; i < side * side; ++i) {
-    g.disk.push_back(
-        {4.0f * static_cast<float>(i % side) - 510.0f, 4.0f * static_cast<float>(i / side) - 510.0f});
-    g.disk_of.push_back(0);
-  }
-  g.common = g.disk;
-  g.first_of_board = {0, side * side};
-  g.rings.channels = static_cast<float>(side * side);
-  g.rings.centres = 1000;  // of POMH and DOMH, so that the CPU takes seconds
-  g.rings.beside = side * side / 2;
-  return g;
-}
-
 // Rings of 15 hits at most, of any radius that fits, over all pixels.
 Events on_pixels(std::uint32_t count) {
   Events events;
   std::mt19937 random(13);
-  std::uniform_real_distribution<float> radius(20, 180), centre(-300, 300), angle(0, 6.2831853f);
   for (std::uint32_t i = 0; i < count; ++i) {
-    const float r = radius(random), x = centre(random), y = centre(random);
-    std::vector<PmId> pm;
-    for (int k = 0; k < 15; ++k) {
-      const float a = angle(random);
-      const auto column = static_cast<int>((x + r * std::cos(a) + 512.0f) / 4.0f);
-      const auto row = static_cast<int>((y + r * std::sin(a) + 512.0f) / 4.0f);
-      pm.push_back(static_cast<PmId>(256 * row + column));
-    }
-    std::sort(pm.begin(), pm.end());
+    std::vector<PmId> pm = pixels_of_ring(random);
     pm.erase(std::unique(pm.begin(), pm.end()), pm.end());
     events.pm.insert(events.pm.end(), pm.begin(), pm.end());
     events.end();
