@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 
+#include "nanet/card/socket/receive_buffer.hpp"
 #include "nanet/card/socket/socket_reader.hpp"
 #include "nanet/os/clock.hpp"
 #include "nanet/os/socket.hpp"
@@ -92,6 +93,7 @@ class SocketPort final : public SoftwarePort {
     for (const auto& endpoint : options.listen) {
       sockets_.push_back(os::open_udp_receiver(endpoint, receive));
       fds.push_back(sockets_.back().get());
+      buffers_.emplace_back(fds.back(), options.deadline / 4);
       local.push_back(os::local_endpoint(fds.back()));
     }
     overflow_.resize(sockets_.size(), 0);
@@ -121,6 +123,11 @@ class SocketPort final : public SoftwarePort {
     Nanoseconds stamp = batch.before();
     std::size_t k = 0;
     std::uint64_t& overflow = overflow_[batch.source()];
+    if (batch.messages() > 0) {
+      const std::int64_t first = batch.info(0).realtime_ns;
+      const Nanoseconds age = first ? batch.before() - clock_.arrival(first, batch.before()) : 0;
+      buffers_[batch.source()].observe(batch.before(), age);
+    }
     for (std::size_t i = 0; i < batch.messages(); ++i) {
       const os::ReceiveInfo& info = batch.info(i);
       stamp = info.realtime_ns ? clock_.arrival(info.realtime_ns, batch.before()) : batch.before();
@@ -136,6 +143,7 @@ class SocketPort final : public SoftwarePort {
   }
 
   std::vector<os::Fd> sockets_;
+  std::vector<ReceiveBuffer> buffers_;   // per socket
   std::vector<std::uint64_t> overflow_;  // per socket, wraps counted
   std::unique_ptr<SocketReader> reader_;
   os::ClockOffset clock_;

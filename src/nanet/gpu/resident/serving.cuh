@@ -125,18 +125,18 @@ __device__ void serve_alone(const Resident& r, const A& algorithm, const Serving
     Task task;
     if (!await_task(r, r.tasks, number, task)) return;
     if constexpr (TeamOf<A>::used) {
-      if (r.first_team_block) {
-        if (!TeamOf<A>::begin(algorithm, hits_of(r, task), memory.plane, memory.scratch[warp], rings)) {
-          complete(r, task, rings);
-        } else if (lane == 0) {
-          write_task(r, r.team_tasks, add(r.state->team_tasks_written, 1), task);
+      if (TeamOf<A>::begin(algorithm, hits_of(r, task), memory.plane, memory.scratch[warp], rings)) {
+        if (r.first_team_block) {
+          if (lane == 0) write_task(r, r.team_tasks, add(r.state->team_tasks_written, 1), task);
+          __syncwarp();
+          continue;
         }
-        __syncwarp();
-        continue;
+        TeamOf<A>::alone(algorithm, hits_of(r, task), memory.plane, memory.scratch[warp], rings);
       }
+    } else {
+      algorithm.template operator()<rich::DeviceLanes>(hits_of(r, task), memory.plane, memory.scratch[warp],
+                                                       rings);
     }
-    algorithm.template operator()<rich::DeviceLanes>(hits_of(r, task), memory.plane, memory.scratch[warp],
-                                                     rings);
     complete(r, task, rings);
   }
 }
