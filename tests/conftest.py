@@ -29,6 +29,12 @@ def root() -> Path:
 
 
 @pytest.fixture(scope="session")
+def building() -> dict[str, str]:
+    """Environment for builds that may use the objects of this run: the complete run compiles each once."""
+    return {key: value for key, value in os.environ.items() if key != "CCACHE_RECACHE"}
+
+
+@pytest.fixture(scope="session")
 def nanet_program() -> str:
     """`nanet` of the environment of the tests, for subprocess.Popen."""
     program = Path(sys.executable).parent / "nanet"

@@ -63,7 +63,7 @@ LINE = "centroid  Centroid\n"
 
 
 @pytest.fixture(scope="module")
-def package(tmp_path_factory, root):
+def package(tmp_path_factory, root, building):
     """A copy of the Python package with a core that has the algorithm, on CPUs and, with an nvcc, on GPUs."""
     folder = tmp_path_factory.mktemp("centroid")
     (folder / "centroid.hpp").write_text(HEADER)
@@ -82,7 +82,7 @@ def package(tmp_path_factory, root):
     ]
     configure = ["cmake", "-G", "Ninja", "-S", root, "-B", folder / "build", *definitions, *cuda]
     for command in (configure, ["cmake", "--build", folder / "build", "--target", "_core"]):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=building)
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     source = root / "python" / "nanet"
     shutil.copytree(source, folder / "nanet", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
