@@ -107,16 +107,19 @@ module stream_trigger
   );
 
   // Number of the packet's burst, low bit: bursts are counted as the receiver counts SOBs.
-  logic burst_q, of_newest_q;
+  // burst_q changes a cycle after base_q, with the comparison.
+  logic begun_q, burst_q, of_newest_q;
   logic [63:0] base_q;
   assign burst = of_newest_q ? burst_q : !burst_q;
   always_ff @(posedge clk) begin
     of_newest_q <= sender_next >= base_q;
+    burst_q     <= begun_q;
     if (burst_begins) begin
-      burst_q <= !burst_q;
+      begun_q <= !begun_q;
       base_q  <= burst_base;
     end
     if (unit_rst_q) begin
+      begun_q <= 1'b0;
       burst_q <= 1'b0;
       base_q  <= '0;
     end
