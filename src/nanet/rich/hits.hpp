@@ -44,15 +44,20 @@ NANET_HD inline std::int32_t load_hits(const EventView& event, const Point* plan
   return n;
 }
 
+// Position of the lowest set bit. word: not 0.
+NANET_HD inline int lowest_bit(std::uint32_t word) {
+#ifdef __CUDA_ARCH__
+  return __ffs(static_cast<int>(word)) - 1;
+#else
+  return __builtin_ctz(word);
+#endif
+}
+
 // First lane with m set; 32 if none.
 template <class L>
 NANET_HD inline int first_lane(const typename L::M& m) {
   const std::uint32_t word = L::ballot(m);
-#ifdef __CUDA_ARCH__
-  return word ? __ffs(static_cast<int>(word)) - 1 : lanes_step;
-#else
-  return word ? __builtin_ctz(word) : lanes_step;
-#endif
+  return word ? lowest_bit(word) : lanes_step;
 }
 
 // Selects one lane to write shared memory: `if (leads<L>()) { ... }`. The block must not use operations of L.

@@ -232,10 +232,10 @@ class MultiringTeamEvent : private MultiringEvent<L, Team> {
         return;
       }
       const std::uint32_t gains = L::ballot(value > F(best + Event::better)) & all;
-      const int winner = gains ? lowest(gains) : Memory::pairs;
+      const int winner = gains ? lowest_bit(gains) : Memory::pairs;
       if (this->lead()) {
         for (std::uint32_t rest = all; rest; rest &= rest - 1) {
-          const int p = lowest(rest);
+          const int p = lowest_bit(rest);
           if (p <= winner) this->keeps(m_.pair[p].count, L::at(value, p), best);
         }
         if (gains) Event::copy(m_.pair[winner], kept().best);
@@ -245,13 +245,6 @@ class MultiringTeamEvent : private MultiringEvent<L, Team> {
       if (!gains) return;
       from = winner + 1;
     }
-  }
-  NANET_HD static int lowest(std::uint32_t word) {
-#ifdef __CUDA_ARCH__
-    return __ffs(static_cast<int>(word)) - 1;
-#else
-    return __builtin_ctz(word);
-#endif
   }
 
   Scratch* const scratch_;
