@@ -19,6 +19,7 @@ from nanet.monitor.metrics import TriggerCollector
 from nanet.monitor.state import State
 from nanet.report.final import (
     CARD_OUTCOMES,
+    CARD_REFUSED,
     OUTCOMES,
     boards_latency_us,
     closed_loop,
@@ -41,7 +42,7 @@ def check_loop(result: dict[str, Any]) -> dict[str, Any]:
     """Identities of the loop, which hold on a host of any speed; the account."""
     loop, boards, farm = result["final"], result["readout"]["final"], result["l0tp"]["farm"]
     card = loop.get("card", {})
-    refused = sum(card.get(name, 0) for name in ("late", "early", "choked", "untimed", "flushed"))
+    refused = sum(card.get(name, 0) for name in CARD_REFUSED)
     assert loop["decisions"] == loop["triggers"] + loop["joined"] + loop["dead"] + refused
     for board in boards["boards"]:
         assert board["triggers"] == sum(board[name] for name in OUTCOMES)

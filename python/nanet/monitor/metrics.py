@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 
 from nanet.monitor.histograms import EDGES_S
 from nanet.monitor.state import State
+from nanet.report.final import CARD_REFUSED
 
 # Labelled metrics: label and help text. Every other metric of the core's list has one counter.
 LABELLED = {
@@ -165,7 +166,7 @@ class TriggerCollector(Collector):
         for outcome in ("triggers", "joined", "dead"):
             decisions.add_metric([outcome], float(final[outcome]))
         card = final.get("card", {})  # releases the triggers
-        for outcome in ("late", "early", "choked", "untimed", "flushed"):
+        for outcome in CARD_REFUSED:
             if outcome in card:
                 decisions.add_metric([outcome], float(card[outcome]))
         yield decisions

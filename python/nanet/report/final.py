@@ -12,6 +12,7 @@ FRAME_US = 6.387449
 OUTCOMES = ("answered", "joined", "late", "early", "untimed", "flushed")  # of a trigger at a board
 LATENCY_FRAMES = 5  # beyond the deadline: filling, batches, and the way of a trigger
 CARD_OUTCOMES = ("sent", "joined", "late", "early", "dead", "choked", "untimed", "flushed")  # of a decision
+CARD_REFUSED = ("late", "early", "choked", "untimed", "flushed")  # outcomes of a card alone
 CARD_LATENCY_US = 400.0  # default of a card that releases the triggers: above its frame timeout of 200 us
 CARD_WAY_US = 1e6  # from the release to the boards: wall-clock time by which the simulation may lag behind
 CARD_LEAD_FRAMES = 80  # the simulated card stays behind the slowest board, and waits 64 frames for it
@@ -49,7 +50,7 @@ def closed_loop(
         return {}
     card = sent.get("card")  # releases the triggers
     held = boards["triggers"] - sum(boards[key] for key in OUTCOMES)  # wait for t + L
-    refused = sum(card[key] for key in ("late", "early", "choked", "untimed", "flushed")) if card else 0
+    refused = sum(card[key] for key in CARD_REFUSED) if card else 0
     wanted = (sent["triggers"] + refused) * len(boards["boards"]) - held
     timing = card or boards
     return {
