@@ -24,7 +24,7 @@ struct CardTriggerCounts {
   stats::Counter primitives, decisions, sent, joined, late, early, dead, choked, untimed, flushed;
   stats::Counter overflow;  // packets of answers that the unit did not decide
   stats::Counter missed;    // releases behind their period
-  stats::Counter lost;      // losses of time: slips, bunch errors, losses of lock
+  stats::Counter lost;      // losses of time: SOBs in a burst, bunch errors, slips, losses of lock
   // Slack t + L - now of the decisions that were placed, in periods: counts by bin (register histogram).
   static constexpr unsigned slack_bins = 128;
   std::array<stats::Counter, slack_bins> slack;

@@ -143,7 +143,7 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
       serving_bytes = kernel->serving_bytes(serving_threads, team_warps);
       if (serving_bytes <= properties.sharedMemPerBlockOptin || serving_threads <= 32) break;
     }
-    if (serving_threads / 32 < team_warps) team_warps = 0;  // the room is less than a team's
+    if (serving_threads / 32 < team_warps) team_warps = 0;  // shared memory for less than a team
   }
   for (const auto& [function, bytes] :
        {std::pair(kernel->resident, resident_bytes), std::pair(kernel->once, shared_bytes),
@@ -163,7 +163,7 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
   resident_blocks = 1 + areas;
   if (kernel->serving) {
     serving_blocks = most - areas;
-    // Beginning an event takes a seventh of the time of a warp that the search of the others takes.
+    // Beginning all events takes about a seventh of the warps' time, the searches the rest.
     if (team_warps && serving_blocks > 1) resident.first_team_block = (serving_blocks + 6) / 7;
   }
 

@@ -27,7 +27,8 @@ struct MultiringTeamMemory {
   std::int32_t total[2][max_rings][8];
 };
 
-// Team: index() of the calling unit, size() >= Memory::slots, sync(), memory.
+// Team: index() of the calling unit, size(), sync(), memory. size(): at least breadth * Multiring::ways, as a
+// candidate's hits stay in the scratch of its unit.
 template <class L, class Team>
 class MultiringTeamEvent : private MultiringEvent<L, Team> {
   using Event = MultiringEvent<L, Team>;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// MULTIRING by teams of threads: rings equal to those of one unit, bit for bit.
 #include "nanet/rich/multiring_team.hpp"
 
 #include <gtest/gtest.h>

@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
   CHECK((read(0x004) & 9) == 9, "not ready: %x", read(0x004));
   CHECK(read(0x004) & 4, "time before an SOB");
 
-  // Sends a packet of the frame before the present one, unless `behind` frames earlier.
+  // Packet of the sender; discard: its words are dropped.
   const auto send = [&](Frame frame, bool discard, const std::vector<wire::mtp::Primitive>& list) {
     std::array<std::byte, wire::mtp::max_bytes + 32> bytes{};
     const std::size_t length =

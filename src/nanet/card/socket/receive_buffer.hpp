@@ -12,16 +12,17 @@ namespace nanet::card {
 
 class ReceiveBuffer {
  public:
-  static constexpr Nanoseconds patience = 200'000'000;  // longer than a stop of the host takes to catch up
+  static constexpr Nanoseconds patience = 200'000'000;  // longer than catching up after a stop
   static constexpr Nanoseconds relief = 2'000'000'000;
   static constexpr int least = 128 << 10;  // bytes
 
-  // The socket has its full buffer. most_age: age of packets that is tolerated for `patience`; 0: any.
+  // fd: a socket with its full buffer. most_age: of packets when they are read, exceeded for `patience` at
+  // most; 0: no limit.
   ReceiveBuffer(int fd, Nanoseconds most_age) noexcept
       : fd_(fd), full_(os::receive_buffer(fd)), bytes_(full_), most_age_(most_age) {}
 
-  // age: of a packet when it was read. Shrinks the buffer after packets older than most_age for `patience`;
-  // restores it after younger ones for `relief`.
+  // age: of a packet when it was read. The buffer shrinks after `patience` of packets older than most_age,
+  // and is full again after `relief` of younger ones.
   void observe(Nanoseconds now, Nanoseconds age) noexcept {
     if (most_age_ <= 0) return;
     const bool old = age > most_age_;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Tests of the receive buffer: shrinking, restoration, and overload that is too short for either.
 #include "nanet/card/socket/receive_buffer.hpp"
 
 #include <gtest/gtest.h>

@@ -42,7 +42,7 @@ NANET_HD inline std::uint64_t table_for(std::uint64_t n, std::uint64_t version, 
 inline void fill(ConditionsTable& table, const trigger::Conditions& conditions) noexcept {
   for (std::size_t pm = 0; pm < pm_count; ++pm)
     table.t0[pm] = conditions.masked[pm] ? masked_pm : conditions.t0[pm];
-  // PM IDs of 11 bits; the live executors take no others.
+  // PM IDs of 11 bits: frame kernels decode no others.
   std::fill(std::begin(table.t0) + pm_count, std::end(table.t0), std::int16_t{0});
 }
 

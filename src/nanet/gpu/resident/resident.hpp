@@ -99,8 +99,8 @@ struct Resident {
   Counts* mirror = nullptr;  // counts read by the host
   Sample* samples = nullptr;
   const ConditionsBoard* conditions = nullptr;  // null: none
-  // Task queue, from blocks 1 .. owner_blocks to the serving kernel; there from blocks before
-  // first_team_block to those from it on (0: no teams).
+  // Task queue: blocks 1 .. owner_blocks write it, the serving kernel reads it. Serving blocks from
+  // first_team_block on hold teams (0: none); the blocks before write the second ring.
   std::uint32_t owner_blocks = 0, first_team_block = 0;
   std::uint32_t task_bits = 0;           // the ring has 2^task_bits entries
   std::uint32_t task_hits_capacity = 0;  // hits per owner block

@@ -141,7 +141,7 @@ __device__ void serve_alone(const Resident& r, const A& algorithm, const Serving
   }
 }
 
-// Loop of a team. If more than `backlog` tasks wait, each warp takes a separate one: that is the higher rate.
+// Loop of a team. If more than `backlog` tasks wait, each warp takes a separate one, for a higher rate.
 template <class A>
 __device__ void serve_in_team(const Resident& r, const A& algorithm, const ServingMemory<A>& memory,
                               unsigned size, std::uint64_t backlog) {
