@@ -30,30 +30,6 @@ Nanoseconds to_ns(double seconds) {
 
 }  // namespace
 
-struct L0tp::Batch {
-  struct alignas(cmsghdr) Control {
-    std::byte room[os::receive_control_bytes];
-  };
-  std::vector<std::byte> bytes = std::vector<std::byte>(batch_packets * slot_bytes);
-  std::vector<Control> control = std::vector<Control>(batch_packets);
-  std::vector<iovec> vectors = std::vector<iovec>(batch_packets);
-  std::vector<mmsghdr> messages = std::vector<mmsghdr>(batch_packets);
-  std::vector<sockaddr_in> sources = std::vector<sockaddr_in>(batch_packets);
-
-  Batch() {
-    for (unsigned i = 0; i < batch_packets; ++i) {
-      vectors[i] = {bytes.data() + i * slot_bytes, slot_bytes};
-      messages[i] = {};
-      messages[i].msg_hdr.msg_iov = &vectors[i];
-      messages[i].msg_hdr.msg_iovlen = 1;
-      messages[i].msg_hdr.msg_control = &control[i];
-      messages[i].msg_hdr.msg_controllen = sizeof(Control);
-      messages[i].msg_hdr.msg_name = &sources[i];
-      messages[i].msg_hdr.msg_namelen = sizeof(sockaddr_in);
-    }
-  }
-};
-
 L0tp::L0tp(const L0tpOptions& options)
     : options_(options),
       socket_(os::open_udp_receiver(
@@ -94,31 +70,26 @@ double L0tp::elapsed_s() const noexcept {
   return static_cast<double>(c.last_packet_ns - c.first_packet_ns) * 1e-9;
 }
 
-unsigned L0tp::receive(Batch& batch) noexcept {
-  const int n = recvmmsg(socket_.get(), batch.messages.data(), batch_packets, MSG_DONTWAIT, nullptr);
-  if (n <= 0) return 0;
+unsigned L0tp::receive(os::DatagramBatch& batch) noexcept {
+  const unsigned n = batch.read(socket_.get());
+  if (n == 0) return 0;
   const Nanoseconds now = os::monotonic_now();
   clock_.refresh_if_older(now, refresh_ns);
   // The sender creates the times file before its first packet, so the file exists once a packet arrives.
   if (times_ && (!times_->mapped() || check_.counters().packets == 0)) times_->refresh();
-  for (int i = 0; i < n; ++i) {
-    mmsghdr& message = batch.messages[static_cast<unsigned>(i)];
-    const os::ReceiveInfo info = os::receive_info(message.msg_hdr);
+  for (unsigned i = 0; i < n; ++i) {
+    const os::ReceiveInfo info = batch.info(i);
     if (info.has_overflow) check_.counters().socket_overflow.set(info.overflow);
     const Nanoseconds arrival = info.realtime_ns != 0 ? clock_.arrival(info.realtime_ns, now) : now;
-    check_.packet({static_cast<const std::byte*>(message.msg_hdr.msg_iov->iov_base), message.msg_len},
-                  arrival, os::from_sockaddr(batch.sources[static_cast<unsigned>(i)]));
-    message.msg_hdr.msg_controllen = sizeof(Batch::Control);
-    message.msg_hdr.msg_flags = 0;
-    message.msg_hdr.msg_namelen = sizeof(sockaddr_in);
+    check_.packet(batch.bytes(i), arrival, batch.source(i));
   }
   check_.publish();
-  return static_cast<unsigned>(n);
+  return n;
 }
 
 void L0tp::run() {
   prctl(PR_SET_TIMERSLACK, 1UL);
-  Batch batch;
+  os::DatagramBatch batch(batch_packets, slot_bytes);
   const Nanoseconds start = os::monotonic_now();
   constexpr Nanoseconds forever = std::numeric_limits<Nanoseconds>::max();
   const Nanoseconds end = options_.duration_s > 0 ? start + to_ns(options_.duration_s) : forever;
@@ -136,7 +107,7 @@ void L0tp::run() {
     do {
       n = receive(batch);
       got += n;
-    } while (n == batch_packets);
+    } while (batch.full());
     if (options_.nodes > 1) {
       check_.advance(now);  // the socket was found empty after `now`
       check_.publish();

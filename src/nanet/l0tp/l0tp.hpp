@@ -20,6 +20,7 @@
 #include "nanet/l0tp/pairing.hpp"
 #include "nanet/l0tp/truth_table.hpp"
 #include "nanet/os/clock.hpp"
+#include "nanet/os/datagram_batch.hpp"
 #include "nanet/os/fd.hpp"
 #include "nanet/readout/times_file.hpp"
 #include "nanet/stats/histogram.hpp"
@@ -138,9 +139,8 @@ class L0tp {
   const L0tpOptions& options() const noexcept { return options_; }
 
  private:
-  struct Batch;
   void run();
-  unsigned receive(Batch& batch) noexcept;
+  unsigned receive(os::DatagramBatch& batch) noexcept;
 
   L0tpOptions options_;
   os::Fd socket_;

@@ -40,27 +40,6 @@ std::size_t memory_for(Timestamp keep, std::size_t frame_bytes) {
 
 }  // namespace
 
-struct FinalBoards::Batch {
-  struct alignas(cmsghdr) Control {
-    std::byte room[os::receive_control_bytes];
-  };
-  std::vector<std::byte> bytes = std::vector<std::byte>(batch_datagrams * slot_bytes);
-  std::vector<Control> control = std::vector<Control>(batch_datagrams);
-  std::vector<iovec> vectors = std::vector<iovec>(batch_datagrams);
-  std::vector<mmsghdr> messages = std::vector<mmsghdr>(batch_datagrams);
-
-  Batch() {
-    for (unsigned i = 0; i < batch_datagrams; ++i) {
-      vectors[i] = {bytes.data() + i * slot_bytes, slot_bytes};
-      messages[i] = {};
-      messages[i].msg_hdr.msg_iov = &vectors[i];
-      messages[i].msg_hdr.msg_iovlen = 1;
-      messages[i].msg_hdr.msg_control = &control[i];
-      messages[i].msg_hdr.msg_controllen = sizeof(Control);
-    }
-  }
-};
-
 struct FinalBoards::Board {
   Board(unsigned number, const FinalOptions& options, double period_ns, Timestamp keep, std::size_t memory)
       : number(static_cast<std::uint8_t>(number)),
@@ -91,7 +70,7 @@ FinalBoards::FinalBoards(const FinalOptions& options, unsigned boards, double pe
                          std::size_t frame_bytes, const FaultOptions& faults)
     : options_(options),
       period_ns_(period_ns),
-      batch_(std::make_unique<Batch>()),
+      batch_(batch_datagrams, slot_bytes),
       farm_(os::open_udp_sender(options.farm)),
       faulty_(faults.any()),
       faults_(faults, boards),
@@ -128,27 +107,23 @@ void FinalBoards::keep(unsigned board, std::span<const std::byte> packet) noexce
 }
 
 void FinalBoards::receive(Board& board, Nanoseconds now) noexcept {
-  Batch& batch = *batch_;
-  for (int n = batch_datagrams; n == static_cast<int>(batch_datagrams);) {
-    n = recvmmsg(board.socket.get(), batch.messages.data(), batch_datagrams, MSG_DONTWAIT, nullptr);
-    for (int i = 0; i < n; ++i) {
-      mmsghdr& message = batch.messages[static_cast<unsigned>(i)];
-      const os::ReceiveInfo info = os::receive_info(message.msg_hdr);
+  do {
+    const unsigned n = batch_.read(board.socket.get());
+    for (unsigned i = 0; i < n; ++i) {
+      const os::ReceiveInfo info = batch_.info(i);
       const Nanoseconds arrival = info.realtime_ns != 0 ? clock_.arrival(info.realtime_ns, now) : now;
-      const std::span datagram{static_cast<const std::byte*>(message.msg_hdr.msg_iov->iov_base),
-                               message.msg_len};
+      const std::span<const std::byte> datagram = batch_.bytes(i);
       if (faulty_) {
         const auto frame =
             static_cast<std::uint64_t>(static_cast<double>(now - start_) / (period_ns_ * periods_per_frame));
-        faults_.take({frame, datagram.data(), message.msg_len, board.number, false}, out_);
+        faults_.take(
+            {frame, datagram.data(), static_cast<std::uint32_t>(datagram.size()), board.number, false}, out_);
         deliver(now);
       } else {
         accept(board, datagram, arrival);
       }
-      message.msg_hdr.msg_controllen = sizeof(Batch::Control);
-      message.msg_hdr.msg_flags = 0;
     }
-  }
+  } while (batch_.full());
 }
 
 void FinalBoards::deliver(Nanoseconds now) noexcept {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "nanet/os/clock.hpp"
+#include "nanet/os/datagram_batch.hpp"
 #include "nanet/os/fd.hpp"
 #include "nanet/readout/faults.hpp"
 #include "nanet/stats/histogram.hpp"
@@ -77,7 +78,6 @@ class FinalBoards {
 
  private:
   struct Board;
-  struct Batch;
   void receive(Board& board, Nanoseconds now) noexcept;
   void accept(Board& board, std::span<const std::byte> datagram, Nanoseconds arrival) noexcept;
   void deliver(Nanoseconds now) noexcept;
@@ -87,7 +87,7 @@ class FinalBoards {
   FinalOptions options_;
   double period_ns_;
   std::vector<std::unique_ptr<Board>> boards_;
-  std::unique_ptr<Batch> batch_;
+  os::DatagramBatch batch_;
   os::Fd farm_;
   os::ClockOffset clock_;
   bool faulty_;
