@@ -10,14 +10,14 @@ namespace {
 
 constexpr Nanoseconds ms = 1'000'000;
 
-class Buffers : public testing::Test {
+class ReceiveBuffers : public testing::Test {
  protected:
-  Buffers() { os::set_receive_buffer(fd.get(), 100'000); }
+  ReceiveBuffers() { os::set_receive_buffer(fd.get(), 100'000); }
   int granted() const { return os::receive_buffer(fd.get()); }
   os::Fd fd{socket(AF_INET, SOCK_DGRAM, 0)};
 };
 
-TEST_F(Buffers, ShrinkToTheToleratedAge) {
+TEST_F(ReceiveBuffers, ShrinkToTheToleratedAge) {
   const int full = granted();
   ReceiveBuffer buffer(fd.get(), 10 * ms);
   Nanoseconds now = 1'000 * ms;
@@ -31,7 +31,7 @@ TEST_F(Buffers, ShrinkToTheToleratedAge) {
   EXPECT_NEAR(granted(), ReceiveBuffer::least, 4);
 }
 
-TEST_F(Buffers, AreFullAgainAfterTheOverload) {
+TEST_F(ReceiveBuffers, AreFullAgainAfterTheOverload) {
   const int full = granted();
   ReceiveBuffer buffer(fd.get(), 10 * ms);
   buffer.observe(0, 20 * ms);
@@ -47,7 +47,7 @@ TEST_F(Buffers, AreFullAgainAfterTheOverload) {
 }
 
 // A stop of the host leaves old packets for a short time.
-TEST_F(Buffers, StayFullAfterAStop) {
+TEST_F(ReceiveBuffers, StayFullAfterAStop) {
   const int full = granted();
   ReceiveBuffer buffer(fd.get(), 10 * ms);
   for (Nanoseconds now = 0; now < 5'000 * ms; now += ms)
@@ -55,7 +55,7 @@ TEST_F(Buffers, StayFullAfterAStop) {
   EXPECT_EQ(granted(), full);
 }
 
-TEST_F(Buffers, StayFullWithoutADeadline) {
+TEST_F(ReceiveBuffers, StayFullWithoutADeadline) {
   const int full = granted();
   ReceiveBuffer buffer(fd.get(), 0);
   for (Nanoseconds now = 0; now < 5'000 * ms; now += ms) buffer.observe(now, 500 * ms);
