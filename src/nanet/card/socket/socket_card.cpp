@@ -79,6 +79,12 @@ std::unique_ptr<Transmit> open_transmit(const std::vector<wire::Endpoint>& desti
 
 namespace {
 
+// Age up to which packets may wait in the socket: a quarter of the deadline, so that the other stages have
+// time; above the stops of a usual host.
+Nanoseconds tolerated_age(Nanoseconds deadline) {
+  return deadline > 0 ? std::max<Nanoseconds>(deadline / 4, 5'000'000) : 0;
+}
+
 class SocketPort final : public SoftwarePort {
  public:
   SocketPort(const ClopOptions& options, std::uint8_t number, std::vector<wire::Endpoint>& local) {
@@ -93,7 +99,7 @@ class SocketPort final : public SoftwarePort {
     for (const auto& endpoint : options.listen) {
       sockets_.push_back(os::open_udp_receiver(endpoint, receive));
       fds.push_back(sockets_.back().get());
-      buffers_.emplace_back(fds.back(), options.deadline / 4);
+      buffers_.emplace_back(fds.back(), tolerated_age(options.deadline));
       local.push_back(os::local_endpoint(fds.back()));
     }
     overflow_.resize(sockets_.size(), 0);

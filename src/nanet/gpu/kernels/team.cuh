@@ -27,6 +27,7 @@ struct WarpTeam {
   __device__ int index() const { return static_cast<int>(threadIdx.x / 32 - first); }
   __device__ int size() const { return static_cast<int>(warps); }
   __device__ void sync() const {
+    __syncwarp();
     asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(32 * warps) : "memory");
   }
 };

@@ -80,6 +80,7 @@ __device__ inline bool await_task(const Resident& r, const Task* ring, std::uint
       return false;
   }
   __threadfence();  // acquire: hits are read after the task
+  __syncwarp();
   words.low = __shfl_sync(all, words.low, 0);
   words.high = __shfl_sync(all, words.high, 0);
   std::memcpy(&task, &words, sizeof task);
