@@ -289,7 +289,8 @@ def test_live_from_boards_to_the_l0_trigger_processor(
     l0tp = start("l0tp", "--listen", f"127.0.0.1:{answers}", "--json", "l0tp.json")
     trigger = start(
         "trigger", "--card", "gateware", "--listen", f"127.0.0.1:{card}", "--send", f"127.0.0.1:{answers}",
-        "--algorithm", "math", "--device", "cpu", "--status", "status.json", "--json", "trigger.json", *mode,
+        "--algorithm", "math", "--device", "cpu", "--deadline-us", "26000",  # its longest
+        "--status", "status.json", "--json", "trigger.json", *mode,
     )  # fmt: skip
     end = time.monotonic() + 60
     while not (tmp_path / "status.json").exists() and time.monotonic() < end:
@@ -304,18 +305,16 @@ def test_live_from_boards_to_the_l0_trigger_processor(
         program.send_signal(signal.SIGTERM)
         assert program.wait(60) == 0
         program.communicate()
-    sent, seen, told = (
+    sent, seen, received = (
         json.loads((tmp_path / f"{name}.json").read_text()) for name in ("readout", "trigger", "l0tp")
     )
     assert seen["card"] == "gateware" and seen["account_closes"]
     assert seen["packets_in"] == sent["packets_sent"] and not any(seen["lost"].values())
-    # Late on a machine that stops for longer than the deadline.
-    assert seen["frames_answered"] + seen["frames_late"] == seen["frames_in"] == told["packets"] > 10
-    assert seen["frames_answered"] > 10 and seen["bursts"] == 1
+    assert seen["frames_answered"] == seen["frames_in"] == received["packets"] > 10 and seen["bursts"] == 1
     assert seen["events_built"] > 0 and seen["primitives_out"] > 0
     if not mode:
-        assert told["frames"] == seen["frames_in"] > 50
-        assert told["primitives"] == seen["primitives_out"]
+        assert received["frames"] == seen["frames_in"] > 50
+        assert received["primitives"] == seen["primitives_out"]
 
 
 @pytest.mark.complete
