@@ -25,7 +25,7 @@ TEST_F(ReceiveBuffers, ShrinkToTheToleratedAge) {
   EXPECT_EQ(granted(), full);
   now += ms;
   buffer.observe(now, 11 * ms);
-  EXPECT_NEAR(granted(), full * 10 / 11, 4);
+  EXPECT_NEAR(granted(), 10.0 * full / 11, 4);
   EXPECT_EQ(granted(), buffer.bytes());
   for (int i = 0; i < 20; ++i) buffer.observe(now += ReceiveBuffer::patience, 1'000 * ms);
   EXPECT_NEAR(granted(), ReceiveBuffer::least, 4);
