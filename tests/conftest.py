@@ -14,6 +14,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from monitored import Running
+from nanet.run import host
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -130,6 +131,18 @@ def nanet(commands: Commands, tmp_path: Path) -> Callable[..., subprocess.Comple
         return done
 
     return run
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Gives this host so many CPUs, each a core."""
+
+    def give(cpus: int) -> None:
+        monkeypatch.setattr(host, "cpus", lambda: list(range(cpus)))
+        monkeypatch.setattr(host, "cores", lambda: list(range(cpus)))
+        monkeypatch.setattr(host, "siblings", lambda cpu: {cpu})
+
+    return give
 
 
 @pytest.fixture

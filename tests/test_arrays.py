@@ -142,7 +142,7 @@ def test_memory_is_bounded_by_pieces(threads: int) -> None:
     )
     table, peak = (int(word) for word in done.stdout.split())
     assert table > 50_000
-    assert peak < 1.4 * table + 30_000
+    assert peak < 1.4 * table + 12_000 * threads  # pieces in work, and what the allocator keeps
 
 
 def test_equally_many_hits_in_two_dimensions() -> None:

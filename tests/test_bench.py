@@ -217,12 +217,7 @@ def test_figures_of_a_gpu(monkeypatch):
     assert figures["slow_cuda_events_per_s"] == pytest.approx(1e5, rel=1e-3)
 
 
-def test_boards_send_side_by_side_where_there_are_cpus_enough(monkeypatch):
-    def machine(cpus):
-        monkeypatch.setattr(host, "cpus", lambda: list(range(cpus)))
-        monkeypatch.setattr(host, "cores", lambda: list(range(cpus)))
-        monkeypatch.setattr(host, "siblings", lambda cpu: {cpu})
-
+def test_boards_send_side_by_side_where_there_are_cpus_enough(machine):
     machine(2)
     assert trigger.board_options(Settings()) == ["--batch-us", "100"]
     machine(16)
@@ -525,16 +520,11 @@ def test_the_share_of_explained_frames():
     assert tails.causes(times, stops((3_100_000, 4_100_000)), limits, 0, 0).explained_share == 0.2
 
 
-def test_the_spinning_loop_has_a_spare_core_only_on_a_host_with_many(monkeypatch):
-    def machine(cpus):
-        monkeypatch.setattr(host, "cpus", lambda: list(range(cpus)))
-        monkeypatch.setattr(host, "cores", lambda: list(range(cpus)))
-        monkeypatch.setattr(host, "siblings", lambda cpu: {cpu})
-        return trigger.spare_core(Settings())
-
-    assert machine(2) is None and machine(6) is None
-    assert machine(7) == 2  # card 4 - 6; boards, L0TP and the rest on 0, 1, 3
-    assert machine(16) == 5  # card 10 - 15, boards 6 - 9
+def test_the_spinning_loop_has_a_spare_core_only_on_a_host_with_many(machine):
+    # 7: card 4 - 6; boards, L0TP and the rest on 0, 1, 3. 16: card 10 - 15, boards 6 - 9.
+    for cpus, spare in ((2, None), (6, None), (7, 2), (16, 5)):
+        machine(cpus)
+        assert trigger.spare_core(Settings()) == spare
 
 
 def test_the_body_beside_the_spinning_loop_gets_the_other_cpus():

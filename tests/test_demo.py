@@ -14,8 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from nanet.cli import replay
+from nanet.config.file import Config
+from nanet.config.sections import Card, Demo, Trigger
+from nanet.errors import UsageError
 from nanet.report import output, plots, run_report, tables
 from nanet.run import demo, live
+from nanet.run.placement import placement_of
 from rich.console import Console
 
 
@@ -291,3 +295,26 @@ def test_rates_are_differences_over_time() -> None:
     for t, value in ((1.0, 100.0), (1.0, 100.0), (1.5, 400.0), (2.5, 500.0)):
         rates.update("events", t, value)
     assert list(rates.history) == [600.0, 100.0]
+
+
+def test_separate_cores_for_card_and_boards(machine):
+    machine(16)
+    config = Config()
+    config.set(Card, buffers=64)
+    placed = placement_of(config)
+    assert (placed.links, placed.card, placed.boards) == (4, [10, 11, 12, 13, 14, 15], [6, 7, 8, 9])
+    card = config[Card]
+    assert (card.card_threads, card.pin, card.busy) == (6, "10,11,12,13,14,15", "yes")
+    assert (card.timeout_us, card.buffers, config[Trigger].deadline_us) == (800, 64, 1000)
+    for section, values, text in (
+        (Demo, {"nodes": 2}, "demo.nodes = 2"),
+        (Card, {"card": "gateware"}, "card.type = 'gateware'"),
+        (Card, {"boards": "merged"}, "card.boards = 'merged'"),
+    ):
+        config = Config()
+        config.set(section, **values)
+        with pytest.raises(UsageError, match=text):
+            placement_of(config)
+    machine(4)
+    with pytest.raises(UsageError, match="seven are needed"):
+        placement_of(Config())

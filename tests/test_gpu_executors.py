@@ -2,6 +2,8 @@
 """A GPU in the loop of the live trigger: boards, trigger and L0TP on loopback; nothing lost."""
 
 import json
+import signal
+import time
 
 import pytest
 from nanet.bench.chain import run_chain
@@ -12,6 +14,7 @@ from nanet.run.core_options import core_options
 from nanet.run.replaying import replay_files
 
 from nanet import _core
+from nanet.bench import Settings, overload
 
 TROUBLE = host.cuda()["trouble"]
 needs_gpu = [pytest.mark.gpu, pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")]
@@ -34,6 +37,23 @@ def test_live_on_a_gpu(executor, algorithm):
     assert result.trigger["latency_us"]["total"]["n"] == result.trigger["frames_out"]
     if executor == "persistent":
         assert 0 < result.trigger["clock_residual_ns"] < 100_000
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")
+def test_a_stop_of_the_process_is_no_fault_of_the_gpu():
+    with overload.open_trigger(Settings(device="cuda", only="math")) as run:
+        boards = run.boards(2000, 3.0)
+        boards.start()
+        time.sleep(0.5)
+        run.process.send_signal(signal.SIGSTOP)
+        time.sleep(1.0)
+        run.process.send_signal(signal.SIGCONT)
+        while not boards.join(0.1):
+            pass
+        result = run.result()
+    assert result["account_closes"] and result["gpu_faults"] == 0 and result["gpu_fallback_s"] == 0
+    assert result["frames_answered"] > 2000
 
 
 @pytest.mark.gpu

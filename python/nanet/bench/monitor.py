@@ -10,12 +10,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -24,6 +22,7 @@ from nanet.bench import Row, Settings, Sheet, median
 from nanet.bench.chain import ChainResult, Programs, run_chain, wait_for_port
 from nanet.bench.latency import BUSY_DEADLINE_US, DEADLINE_US, EVENTS, pins
 from nanet.bench.trigger import kept_free, links, own_cores, trigger_options, when_due
+from nanet.run import host
 from nanet.run.process import free_ports, free_tcp_port
 
 SECONDS = 10.0
@@ -133,7 +132,7 @@ def packets(settings: Settings, watched: bool) -> Row:
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         programs = stack.enter_context(Programs(folder))
-        stack.enter_context(apart({sender}))
+        stack.enter_context(host.apart({sender}))
         (mgp,), port = free_ports(1), free_tcp_port()
         trigger = programs.start(
             "trigger", "--listen", f"127.0.0.1:{mgp}", "--send", f"127.0.0.1:{ping.reply_port}",
@@ -143,7 +142,7 @@ def packets(settings: Settings, watched: bool) -> Row:
             *(["--monitor", f"127.0.0.1:{port}"] if watched else []),
         )  # fmt: skip
         wait_for_port(mgp, trigger)
-        stack.enter_context(apart({responder}))
+        stack.enter_context(host.apart({responder}))
         watchers = stack.enter_context(Watchers(port)) if watched else None
         measured = round_trips(ping, f"127.0.0.1:{mgp}", settings.samples, sender, trigger)
         row = taken(watchers)
@@ -165,17 +164,6 @@ def round_trips(ping: Any, to: str, samples: int, cpu: int, trigger: subprocess.
             raise RuntimeError("the trigger ended too early")
         thread.join(0.1)
     return found[0]
-
-
-@contextlib.contextmanager
-def apart(cpus: set[int]) -> Iterator[None]:
-    """Moves this thread and its children to other CPUs than these, if there are any."""
-    before = os.sched_getaffinity(0)
-    try:
-        os.sched_setaffinity(0, before - cpus or before)
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 def chain(settings: Settings, watched: bool) -> Row:

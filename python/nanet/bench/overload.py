@@ -26,10 +26,12 @@ from nanet.run.process import free_ports
 
 FRAME_S = 256 * 256 * 0.097464731802e-9  # docs/formats.md, Time
 PROBE_S, RUN_S = 2.0, 5.0
+BURST_FRAMES = 1 << 24  # each run is one burst at any rate
 FIRST, MOST = 50.0, 1e6  # frames per second: of the first run; upper limit of the search
 STEP = 1.04  # final step of the search, as a ratio
 RELAXED, STOP_S = 0.8, 0.5  # load in share of the capacity; length of a stop
 HEADER_BYTES = 8  # of an answer
+REORDERED = 1024  # frames by which a header-only answer may be behind
 WINDOW_S, RECOVERED_S, ANSWERED = 0.01, 0.1, 0.99
 
 
@@ -47,7 +49,8 @@ class Run:
         from nanet import _core
 
         speed = frames_per_s * FRAME_S
-        return _core.Readout({"to": self.to, "speed": speed, "duration": seconds, "pad": True, **more})
+        options = {"speed": speed, "duration": seconds, "pad": True, "burst_frames": BURST_FRAMES}
+        return _core.Readout({"to": self.to, **options, **more})
 
     def result(self) -> dict[str, Any]:
         """Ends the trigger; its result."""
@@ -57,15 +60,16 @@ class Run:
 
 
 @contextmanager
-def _trigger(settings: Settings) -> Iterator[Run]:
+def open_trigger(settings: Settings) -> Iterator[Run]:
+    """A running trigger whose answers are kept."""
     with (
         tempfile.TemporaryDirectory() as folder,
         Programs(Path(folder)) as programs,
-        closing(Answers(keep=HEADER_BYTES)) as answers,
+        closing(Answers(keep=HEADER_BYTES, reordered=REORDERED)) as answers,
     ):
         (port,) = free_ports(1)
         to = f"127.0.0.1:{port}"
-        options = ["--device", settings.device]
+        options = ["--device", settings.device, "--max-frames", str(BURST_FRAMES)]
         if settings.only:
             options += ["--algorithm", settings.only]
         process = programs.start("trigger", "--listen", to, "--send", answers.address, *options)
@@ -81,7 +85,7 @@ def _finish(boards: Any) -> dict[str, Any]:
 
 def _load(settings: Settings, frames_per_s: float, seconds: float) -> dict[str, Any]:
     """One run at a constant rate: rates, losses, header-only answers."""
-    with _trigger(settings) as run:
+    with open_trigger(settings) as run:
         boards = run.boards(frames_per_s, seconds)
         boards.start()
         sent = _finish(boards)
@@ -132,7 +136,7 @@ def recovery_ms(sent_ns: np.ndarray, late: np.ndarray, from_ns: int) -> float:
 
 def _recovery(settings: Settings, capacity: float, seconds: float, stop: bool) -> float:
     """Recovery time (ms) after the load has fallen or after a stop."""
-    with _trigger(settings) as run, tempfile.TemporaryDirectory() as folder:
+    with open_trigger(settings) as run, tempfile.TemporaryDirectory() as folder:
         times = Path(folder) / "times"
         heavy = None if stop else run.boards(2 * capacity, seconds)
         light = run.boards(RELAXED * capacity, seconds, times=str(times), first_burst=0 if stop else 1)

@@ -13,16 +13,18 @@ from collections.abc import Iterator
 
 LATE = 0xFF  # sub ID of a header-only answer at the deadline
 LONGEST = 2048  # bytes of an answer
+RCVBUFFORCE = 33  # SO_RCVBUFFORCE of asm-generic/socket.h
 
 
 class Answers:
     """Socket that receives answers, in a thread from start() on; it can disconnect for a time.
 
-    keep: leading bytes kept of each answer, whole words.
+    keep: leading bytes kept of each answer, whole words. reordered: frames that an answer may be behind an
+    earlier one of its burst.
     """
 
-    def __init__(self, host: str = "127.0.0.1", keep: int = LONGEST) -> None:
-        self._host, self._port, self._keep = host, 0, keep
+    def __init__(self, host: str = "127.0.0.1", keep: int = LONGEST, reordered: int = 0) -> None:
+        self._host, self._port, self._keep, self._reordered = host, 0, keep, reordered
         self._packets: list[bytes] = []
         self._ending = False
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -32,7 +34,10 @@ class Answers:
     def reconnect(self) -> None:
         """Opens the port, again at the same number."""
         self._socket: socket.socket | None = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 16 << 20)
+        self._socket.setblocking(False)
+        for option in (socket.SO_RCVBUF, RCVBUFFORCE):  # the second one without a limit, for root
+            with contextlib.suppress(PermissionError):
+                self._socket.setsockopt(socket.SOL_SOCKET, option, 16 << 20)
         self._socket.bind((self._host, self._port))
         self._port = self._socket.getsockname()[1]
 
@@ -53,8 +58,9 @@ class Answers:
                 time.sleep(0.002)
                 continue
             with contextlib.suppress(OSError, ValueError):  # closed by disconnect
-                if select.select([receiver], [], [], 0.05)[0]:
-                    self._packets.append(receiver.recv(LONGEST)[: self._keep])
+                select.select([receiver], [], [], 0.05)
+                while not self._ending:  # until BlockingIOError: one call per answer
+                    self._packets.append(receiver.recv(self._keep))
 
     def close(self) -> None:
         """Ends the thread and closes the port."""
@@ -70,6 +76,6 @@ class Answers:
         for packet in self._packets:
             words = struct.unpack(f"<{len(packet) // 4}I", packet[: len(packet) // 4 * 4])
             frame = words[0] & 0xFFFFFF
-            burst += frame < before
+            burst += frame + self._reordered < before
             before = frame
             yield burst, frame, words

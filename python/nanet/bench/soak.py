@@ -26,8 +26,9 @@ from urllib.request import urlopen
 
 from nanet.bench import Row, Settings, Sheet, median
 from nanet.bench.chain import Programs, wait_for_port
-from nanet.bench.monitor import apart, boards_here
+from nanet.bench.monitor import boards_here
 from nanet.bench.trigger import kept_free, links, own_cores, trigger_options
+from nanet.run import host
 from nanet.run.process import free_ports, free_tcp_port
 
 SECONDS = 600.0
@@ -164,7 +165,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
         speed = 1.0 if full else SPEED
         boards = ["--pad", *boards_here(settings)] if full else []
         trigger = programs.start("trigger", "--listen", listen, "--send", f"127.0.0.1:{mtp}", *options)
-        stack.enter_context(apart(set(kept_free(settings))))
+        stack.enter_context(host.apart(kept_free(settings)))
         l0tp = programs.start("l0tp", "--listen", f"127.0.0.1:{mtp}")
         wait_for_port(mtp, l0tp)
         wait_until_well(page, trigger)

@@ -9,47 +9,35 @@ from nanet.bench.latency import EVENTS, PERCENTILES, pins
 from nanet.bench.overload import FRAME_S
 from nanet.bench.tails import ALONE_S, Limits, causes, over_echo, spinning
 from nanet.run import host
+from nanet.run.placement import BUFFERS, CATCH_UP, DEADLINE_US, TRAINS_US, Placement
 
 SECONDS = 20.0
 STAGES = ("gather", "queue", "build", "reconstruct", "post", "send", "total")
 
 
-TIMEOUT_US, DEADLINE_US = 200.0, 1000.0  # of a real-time host: docs/formats.md, Clocks
-# A thread of the boards suspended by the host is no silent board: the trigger waits for it as long as the
-# deadline permits.
-PATIENT_US = 800.0
-BUFFERS = 512  # three times the deadline; 2048 do not fit a second-level cache
-
-
-BOARDS = 4
-MANY_CPUS = 12  # enough for one thread per board beside the other threads of the chain
-# Largest number of frames sent together after a suspension of the thread: boards do not send their backlog at
-# once.
-CATCH_UP = 2
-TRAINS_US = 100.0  # gathering time of one thread at 10 MHz: trains of 15 frames per board
+def placement(settings: Settings) -> Placement:
+    """Cores of the card and of the boards."""
+    return Placement.of_host(settings.card_threads, settings.board_threads)
 
 
 def own_cores(settings: Settings) -> list[int]:
     """CPUs reserved for the card's threads: the last cores, on a host with many."""
-    cores = host.cores()
-    # Three sustain 10 MHz but cannot catch up; six give one reading thread per link.
-    threads = settings.card_threads or (6 if len(cores) >= 14 else 3 if len(cores) >= 7 else 0)
-    return cores[-threads:] if 0 < threads <= len(cores) - 4 else []
+    return placement(settings).card
 
 
 def kept_free(settings: Settings) -> list[int]:
     """These CPUs and the other threads of their cores."""
-    return sorted(set().union(*(host.siblings(cpu) for cpu in own_cores(settings))))
+    return placement(settings).kept_free
 
 
 def links(settings: Settings) -> int:
     """Ports of the trigger: one, or one per reading thread, at most one per board."""
-    return min(max(len(own_cores(settings)) - 2, 1), BOARDS)
+    return placement(settings).links
 
 
 def board_threads(settings: Settings) -> int:
     """Sending threads: one per board on a host with enough CPUs, else one."""
-    return settings.board_threads or (BOARDS if len(host.cpus()) >= MANY_CPUS else 1)
+    return placement(settings).board_threads
 
 
 def board_options(settings: Settings, batch_us: float = TRAINS_US) -> list[str]:
@@ -57,18 +45,7 @@ def board_options(settings: Settings, batch_us: float = TRAINS_US) -> list[str]:
 
     batch_us: default without the command-line option.
     """
-    threads = board_threads(settings)
-    gathered = batch_us if settings.batch_us is None else settings.batch_us
-    options = ["--batch-us", f"{gathered:g}"]
-    if gathered == 0:
-        options += ["--batch-frames", str(CATCH_UP)]
-    if threads > 1:
-        options += ["--threads", str(threads)]
-        taken = set(kept_free(settings))
-        left = [cpu for cpu in host.cores() if cpu not in taken]
-        if len(left) > threads:  # and one for everything else
-            options += ["--pin", ",".join(map(str, left[-threads:]))]
-    return options
+    return placement(settings).board_options(batch_us if settings.batch_us is None else settings.batch_us)
 
 
 def spare_core(settings: Settings) -> int | None:
@@ -109,10 +86,10 @@ def when_due(settings: Settings) -> list[str]:
 def trigger_options(settings: Settings, buffers: int = BUFFERS) -> list[str]:
     """Options of `nanet trigger`: the device, and with reserved cores polling and real-time timeouts."""
     options = ["--device", settings.device, "--algorithm", settings.algorithm]
-    if cores := own_cores(settings):
+    placed = placement(settings)
+    if cores := placed.card:
         pin = ",".join(str(core) for core in cores)
-        timeout = TIMEOUT_US if board_threads(settings) == 1 else PATIENT_US
-        options += ["--timeout-us", f"{timeout:g}", "--deadline-us", f"{DEADLINE_US:g}"]
+        options += ["--timeout-us", f"{placed.timeout_us:g}", "--deadline-us", f"{DEADLINE_US:g}"]
         options += ["--buffers", str(buffers)]
         options += ["--busy", "yes", "--card-threads", str(len(cores)), "--pin", pin]
     return options

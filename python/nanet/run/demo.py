@@ -43,9 +43,11 @@ from nanet.report.final import (
     closed_loop,
     default_latency_us,
 )
+from nanet.run import host
 from nanet.run.core_options import load_algorithm
 from nanet.run.links import ForwarderLink, NetemLink, netem_available
 from nanet.run.namespaces import End, Namespaces, available
+from nanet.run.placement import placement_of
 from nanet.run.process import free_port_pair, free_ports
 
 START_S = 20.0  # a program without output for this time has failed
@@ -98,6 +100,10 @@ def page_address(asked: str) -> str:
         with contextlib.suppress(OSError), socket.create_server((host, 0)) as server:
             port = server.getsockname()[1]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _addresses(name: str, ports: Sequence[int]) -> str:
+    return ",".join(f"{name}:{port}" for port in ports)
 
 
 class Program:
@@ -237,6 +243,7 @@ class Chain:
     """Starts and stops the programs; a context manager that terminates all of them."""
 
     def __init__(self, config: Config) -> None:
+        self.placement = placement_of(config) if config[Demo].cores == "own" else None
         self.config = config
         self.demo = config[Demo]
         self.series: list[dict[str, float]] = []
@@ -246,7 +253,8 @@ class Chain:
         self.truth = self.folder / "truth.parquet"
         self.nodes = self.demo.nodes
         self.triggers: list[Program] = []  # by node
-        self._ports: list[int] = []  # of the nodes, then of L0TP
+        self._inputs: list[list[int]] = []  # ports of the nodes
+        self._answers = 0  # port of L0TP
         self.readout: Program | None = None
         self.l0tp: Program | None = None
         self.page = ""  # address of the monitor page
@@ -320,31 +328,41 @@ class Chain:
         log = self.folder / f"{name}-{len(self.programs)}.log"
         network = self._network
         inside = (lambda command: network.command(place or name, command)) if network else list
-        program = Program(name, arguments, log, inside)
+        kept_free = self.placement.kept_free if self.placement and name != "trigger" else []
+        with host.apart(kept_free):
+            program = Program(name, arguments, log, inside)
         self.programs.append(program)
         return program
 
-    def _trigger(self, port: int, answers: int, node: int = 0, share: str = "") -> Program:
-        self.config.set(Card, listen=f"{self._card_host(node)}:{port}", node=share)
+    def _free_ports(self, nodes: int) -> tuple[int, list[list[int]]]:
+        """Ports of L0TP and of triggers: one each, or one per link with separate cores."""
+        links = self.placement.links if self.placement else 1
+        answers, *ports = free_ports(1 + nodes * links)
+        return answers, [ports[k * links : (k + 1) * links] for k in range(nodes)]
+
+    def _trigger(self, ports: Sequence[int], answers: int, node: int = 0, share: str = "") -> Program:
+        self.config.set(Card, listen=_addresses(self._card_host(node), ports), node=share)
         self.config.set(Trigger, send=f"{self._answers_host(node)}:{answers}")
         if node or self.page:
             self.config.set(Monitor, monitor="" if node else self.page)
-        toml = self.folder / f"trigger-{node}-{port}.toml"
+        toml = self.folder / f"trigger-{node}-{ports[0]}.toml"
         given = (Trigger, Card, DetectorFile, RealTime, Monitor, Final)
         toml.write_text(self.config.toml(*given), encoding="utf-8")
         loop = ["--loop", str(self.folder / "loop.json")] if self.loop else []
         return self._program("trigger", "--config", str(toml), *loop, place=node_place(node, self.nodes))
 
-    def _readout(self, ports: Sequence[int], *arguments: str) -> Program:
+    def _readout(self, nodes: Sequence[Sequence[int]], *arguments: str) -> Program:
         demo, card = self.demo, self.config[Card]
         given = self.config[DetectorFile].detector
         detector = ["--detector", given] if given else []
         boards = "merged" if card.boards == "merged" else "4"
-        to = [word for k, port in enumerate(ports) for word in ("--to", f"{self._card_host(k)}:{port}")]
+        hosts = [_addresses(self._card_host(k), ports) for k, ports in enumerate(nodes)]
+        to = [word for addresses in hosts for word in ("--to", addresses)]
+        placed = self.placement.when_due() if self.placement else []
         return self._program(
             "readout", *to, "--rate", f"{demo.rate:g}",
             "--noise", f"{demo.noise:g}", "--seed", str(demo.seed), "--boards", boards,
-            "--pool-frames", str(POOL_FRAMES), *detector, *arguments,
+            "--pool-frames", str(POOL_FRAMES), *detector, *placed, *arguments,
             place="boards",
         )  # fmt: skip
 
@@ -359,8 +377,6 @@ class Chain:
 
     def _first_speed(self, device: str) -> float:
         """A speed above the capacity of this host, with a backlog that is still short."""
-        from nanet.run import host
-
         if device != "cpu":
             return TRIAL_SPEED
         cores = min(self.config[Trigger].threads, len(host.cpus()))
@@ -379,19 +395,20 @@ class Chain:
         device: cpu or cuda:N. Each trial starts a new trigger, without the backlog of the previous
         one. The trials also write the truth, which depends on the seed alone.
         """
-        sink, *ports = free_ports(1 + TRIALS)
+        sink, inputs = self._free_ports(TRIALS)
         answers = self._program("l0tp", "--listen", f"{self._answers_host(0)}:{sink}")
-        together = 1 if self.config[Card].card == "xdp" else 2  # an interface serves one trigger
-        triggers = [self._trigger(port, sink) for port in ports[:together]]
+        # An interface serves one trigger, and so does a core.
+        together = 1 if self.config[Card].card == "xdp" or self.placement else 2
+        triggers = [self._trigger(ports, sink) for ports in inputs[:together]]
         for program in (answers, *triggers):
             program.wait_started()
         speed = self._first_speed(device)
-        for number, port in enumerate(ports):
+        for number, ports in enumerate(inputs):
             if number >= len(triggers):
-                triggers.append(self._trigger(port, sink))
+                triggers.append(self._trigger(ports, sink))
                 triggers[-1].wait_started()
             truth = ["--truth", str(self.truth)] if number == 0 else []
-            readout = self._readout([port], "--speed", f"{speed:g}", "--duration", f"{TRIAL_S:g}", *truth)
+            readout = self._readout([ports], "--speed", f"{speed:g}", "--duration", f"{TRIAL_S:g}", *truth)
             readout.wait_started()
             readout.wait()
             sent, seen = readout.stop(), triggers[number].stop()
@@ -413,8 +430,8 @@ class Chain:
 
     def make_truth(self) -> None:
         """Writes the truth without a trial: the boards send one event to a port without receiver."""
-        (unused_port,) = free_ports(1)
-        readout = self._readout([unused_port], "--events", "1", "--truth", str(self.truth))
+        _, unused = self._free_ports(1)
+        readout = self._readout(unused, "--events", "1", "--truth", str(self.truth))
         readout.wait_started()
         readout.wait()
         readout.stop()
@@ -447,8 +464,7 @@ class Chain:
         """
         self.speed = speed
         of_boards, of_farm = self._close_loop(speed, deadline_us) if self.demo.final else ([], [])
-        self._ports = free_ports(self.nodes + 1)
-        answers = self._ports[-1]
+        self._answers, self._inputs = self._free_ports(self.nodes)
         if self.demo.monitor:
             self.page = page_address(self.demo.monitor)
             if self._network:  # loopback of the trigger's namespace is out of reach
@@ -457,7 +473,7 @@ class Chain:
         self.l0tp = self._program(
             "l0tp",
             "--listen",
-            f"{self._answers_host(0) if self.nodes == 1 else '0.0.0.0'}:{answers}",
+            f"{self._answers_host(0) if self.nodes == 1 else '0.0.0.0'}:{self._answers}",
             "--truth",
             str(self.truth),
             "--times",
@@ -476,7 +492,7 @@ class Chain:
         more = ["--fault", faults] if faults else []
         self._start_links()
         self.readout = self._readout(
-            self._ports[:-1],
+            self._inputs,
             "--speed",
             f"{speed:g}",
             "--duration",
@@ -490,7 +506,7 @@ class Chain:
 
     def _node(self, node: int) -> Program:
         share = f"{node}/{self.nodes}" if self.nodes > 1 else ""
-        program = self._trigger(self._ports[node], self._ports[-1], node, share)
+        program = self._trigger(self._inputs[node], self._answers, node, share)
         program.on_status = self._note
         return program
 

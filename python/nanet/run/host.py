@@ -15,6 +15,7 @@ import re
 import shutil
 import socket
 import subprocess
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,17 @@ def cores() -> list[int]:
             apart.append(cpu)
             taken |= siblings(cpu)
     return apart
+
+
+@contextlib.contextmanager
+def apart(cpus: Collection[int]) -> Iterator[None]:
+    """Moves the calling thread, and what it starts, to other CPUs than these, if there are any."""
+    before = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, before - set(cpus) or before)
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def cpu_quota() -> float | None:

@@ -39,9 +39,9 @@ struct PipelineOptions {
   Mode mode = Mode::persistent;
   MailboxMemory mailbox = MailboxMemory::automatic;  // persistent only
   unsigned blocks = 0;                               // of the resident kernel that process frames; 0: default
-  Nanoseconds silence = 500'000'000;  // the kernel ends after this time without a heartbeat of the host
-  Nanoseconds stall = 20'000'000;     // the GPU is lost after this time without a heartbeat
-  bool cpu_fallback = true;           // a CPU replaces a lost GPU; false: the card answers header-only
+  Nanoseconds silence = 5'000'000'000;  // the kernel ends after this time without a heartbeat of the host
+  Nanoseconds stall = 20'000'000;       // the GPU is lost after this time without a heartbeat
+  bool cpu_fallback = true;             // a CPU replaces a lost GPU; false: the card answers header-only
   Injection injection;
   // Recovery program and the algorithm it runs; device, blocks, silence and stall are set by the pipeline.
   RecoveryOptions recovery;

@@ -23,4 +23,12 @@ void pin_thread(std::jthread::native_handle_type thread, int cpu) {
                             "cannot pin a thread to core " + std::to_string(cpu));
 }
 
+void keep_this_thread_off(std::span<const int> cpus) noexcept {
+  cpu_set_t set;
+  if (pthread_getaffinity_np(pthread_self(), sizeof set, &set) != 0) return;
+  for (const int cpu : cpus)
+    if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_CLR(static_cast<std::size_t>(cpu), &set);
+  if (CPU_COUNT(&set) > 0) (void)pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
 }  // namespace nanet::os

@@ -2,6 +2,7 @@
 // Thread pinning and the spin-wait instruction.
 #pragma once
 
+#include <span>
 #include <thread>
 
 namespace nanet::os {
@@ -10,6 +11,9 @@ namespace nanet::os {
 void pin_this_thread(int cpu);
 // Pins another thread. Throws std::system_error naming the core.
 void pin_thread(std::jthread::native_handle_type thread, int cpu);
+
+// Moves the calling thread to its other CPUs, if there are any: pinned threads keep theirs.
+void keep_this_thread_off(std::span<const int> cpus) noexcept;
 
 // One iteration of a spin-wait: lets the other hyper-thread run.
 inline void spin() noexcept {

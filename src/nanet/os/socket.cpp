@@ -260,4 +260,32 @@ double receive_backlog(int fd) noexcept {
   return std::min(1.0, static_cast<double>(memory[0]) / memory[1]);
 }
 
+std::uint64_t discard_received(int fd, std::int64_t realtime_ns) noexcept {
+  constexpr unsigned at_once = 64;
+  struct alignas(cmsghdr) Control {
+    std::array<std::byte, receive_control_bytes> bytes;
+  };
+  std::array<mmsghdr, at_once> message{};
+  std::array<Control, at_once> control;
+  std::uint64_t datagrams = 0;
+  for (;;) {
+    for (unsigned i = 0; i < at_once; ++i) {
+      message[i].msg_hdr = {};
+      message[i].msg_hdr.msg_control = control[i].bytes.data();
+      message[i].msg_hdr.msg_controllen = receive_control_bytes;
+    }
+    // MSG_TRUNC: lengths of the datagrams instead of the bytes copied, none.
+    const int got = recvmmsg(fd, message.data(), at_once, MSG_DONTWAIT | MSG_TRUNC, nullptr);
+    if (got <= 0) return datagrams;
+    std::int64_t last = 0;
+    for (int i = 0; i < got; ++i) {
+      const ReceiveInfo info = receive_info(message[i].msg_hdr);
+      const std::uint32_t segment = info.segment_bytes;
+      datagrams += segment ? (message[i].msg_len + segment - 1) / segment : 1;
+      last = info.realtime_ns;
+    }
+    if (static_cast<unsigned>(got) < at_once || last == 0 || last >= realtime_ns) return datagrams;
+  }
+}
+
 }  // namespace nanet::os

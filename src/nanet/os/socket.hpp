@@ -82,4 +82,8 @@ ReceiveInfo receive_info(const msghdr& message) noexcept;
 // Fill level (0 - 1) of a socket's receive buffer; 0 if the kernel does not report it.
 double receive_backlog(int fd) noexcept;
 
+// Discards the datagrams that arrived before `realtime_ns` (CLOCK_REALTIME), and at most 63 messages after
+// them, without copying them. Returns their number. The socket has time stamps.
+std::uint64_t discard_received(int fd, std::int64_t realtime_ns) noexcept;
+
 }  // namespace nanet::os

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cerrno>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -116,6 +117,24 @@ TEST(Receiver, TrainComesWithStampAndSegmentSize) {
     bytes += static_cast<std::size_t>(got);
   }
   EXPECT_EQ(bytes, train.size());
+}
+
+TEST(Receiver, DiscardedTrainsCountTheirDatagrams) {
+  UdpReceiveOptions options;
+  options.gro = true;
+  const Fd receiver = open_udp_receiver({0x7F000001, 0}, options);
+  const Fd sender = open_udp_sender(local_endpoint(receiver.get()));
+  std::array<char, 250> bytes{};
+  unsigned datagrams = 1;
+  ASSERT_EQ(send(sender.get(), bytes.data(), bytes.size(), 0), 250);
+  if (supports_segmentation(sender.get())) {
+    const int segment = 100;
+    ASSERT_EQ(setsockopt(sender.get(), IPPROTO_UDP, 103 /* UDP_SEGMENT */, &segment, sizeof segment), 0);
+    ASSERT_EQ(send(sender.get(), bytes.data(), bytes.size(), 0), 250);
+    datagrams += 3;
+  }
+  EXPECT_EQ(discard_received(receiver.get(), std::numeric_limits<std::int64_t>::max()), datagrams);
+  EXPECT_EQ(discard_received(receiver.get(), std::numeric_limits<std::int64_t>::max()), 0U);
 }
 
 // A step of CLOCK_REALTIME shows as a stamp far from the time of reading.

@@ -209,16 +209,18 @@ nb::dict final_snapshot(const readout::FinalBoards& final) {
   d["latency_us"] = static_cast<double>(final.latency()) * period_ns * 1e-3;
   d["latency_periods"] = final.latency();
   const auto us = [](const stats::Histogram& h, double p) { return h.percentile(p) * 1e-3; };
-  slack["p50"] = us(final.slack(), 0.5);
-  slack["p1"] = us(final.slack(), 0.01);
-  slack["p0_1"] = us(final.slack(), 0.001);
+  readout::FinalTiming timing;
+  final.timing(timing);
+  slack["p50"] = us(timing.slack, 0.5);
+  slack["p1"] = us(timing.slack, 0.01);
+  slack["p0_1"] = us(timing.slack, 0.001);
   slack["min"] = final.slack_min() < 0 ? nb::object(nb::none())
                                        : nb::cast(static_cast<double>(final.slack_min()) * 1e-3);
-  slack["n"] = final.slack().count();
+  slack["n"] = timing.slack.count();
   d["slack_us"] = slack;
-  late_by["p50"] = us(final.late_by(), 0.5);
-  late_by["max"] = static_cast<double>(final.late_by().max()) * 1e-3;
-  late_by["n"] = final.late_by().count();
+  late_by["p50"] = us(timing.late_by, 0.5);
+  late_by["max"] = static_cast<double>(timing.late_by.max()) * 1e-3;
+  late_by["n"] = timing.late_by.count();
   d["late_by_us"] = late_by;
   return d;
 }
@@ -524,8 +526,10 @@ void bind_neighbours(nb::module_& m) {
           [](const readout::Readout& self) {
             nb::dict d;
             if (const auto* final = self.final_boards()) {
-              d["slack"] = histogram_bins(final->slack());
-              d["late_by"] = histogram_bins(final->late_by());
+              readout::FinalTiming timing;
+              final->timing(timing);
+              d["slack"] = histogram_bins(timing.slack);
+              d["late_by"] = histogram_bins(timing.late_by);
             }
             return d;
           },

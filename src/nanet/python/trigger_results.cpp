@@ -186,10 +186,10 @@ void add_run_state(nb::dict& d, const trigger::Trigger& core) {
                                        {"decisions", &c.decisions},
                                        {"triggers", &c.triggers},
                                        {"joined", &c.joined},
-                                       {"dead", &c.dead},
-                                       {"datagrams", &c.datagrams},
-                                       {"send_errors", &c.send_errors}})
+                                       {"dead", &c.dead}})
       f[key] = std::uint64_t{*counter};
+    f["datagrams"] = core.final_datagrams();
+    f["send_errors"] = core.final_send_errors();
     if (const auto* card = final->card())
       add_card_trigger(f, *card, core.final_latency(), final->counters().differs);
     d["final"] = f;

@@ -3,6 +3,7 @@
 // in time and late does not depend on when this thread runs.
 #include "nanet/readout/final_boards.hpp"
 
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
@@ -38,24 +39,38 @@ std::size_t memory_for(Timestamp keep, std::size_t frame_bytes) {
   return 2 * (std::size_t{keep} / periods_per_frame + 1) * frame_bytes + (1 << 20);
 }
 
+// Lock for a copy of one packet: a sleep would cost the sending thread a frame.
+class ShortLock {
+ public:
+  void lock() noexcept {
+    for (unsigned tries = 1; taken_.exchange(true, std::memory_order_acquire); ++tries)
+      if (tries % 256 == 0) sched_yield();  // the other thread was stopped
+  }
+  void unlock() noexcept { taken_.store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> taken_{false};
+};
+
 }  // namespace
 
 struct FinalBoards::Board {
   Board(unsigned number, const FinalOptions& options, double period_ns, Timestamp keep, std::size_t memory)
       : number(static_cast<std::uint8_t>(number)),
         socket(os::open_udp_receiver(options.listen[number], {.buffer_bytes = 8 << 20})),
+        store(keep, memory),
         source(time, period_ns),
         table(options.latency),
-        store(keep, memory),
         writer(packet, rich_source, static_cast<std::uint8_t>(number)) {}
 
   const std::uint8_t number;
   os::Fd socket;
+  mutable ShortLock store_lock;  // guards the store; taken under the mutex, or alone
+  ttc::FragmentStore store;
   mutable std::mutex mutex;  // guards all below
   ttc::TimeBase time;
   ttc::VirtualSource source;
   ttc::LatencyTable table;
-  ttc::FragmentStore store;
   std::array<std::byte, wire::mep::max_bytes> packet{};
   wire::mep::Writer writer;
   std::array<wire::trigger::Trigger, wire::trigger::max_triggers> triggers{};
@@ -66,11 +81,12 @@ struct FinalBoards::Board {
   FinalCounts counts;
 };
 
+FinalBoards::Thread::Thread() : batch(batch_datagrams, slot_bytes) {}
+
 FinalBoards::FinalBoards(const FinalOptions& options, unsigned boards, double period_ns,
-                         std::size_t frame_bytes, const FaultOptions& faults)
+                         std::size_t frame_bytes, const FaultOptions& faults, unsigned threads)
     : options_(options),
       period_ns_(period_ns),
-      batch_(batch_datagrams, slot_bytes),
       farm_(os::open_udp_sender(options.farm)),
       faulty_(faults.any()),
       faults_(faults, boards),
@@ -82,6 +98,8 @@ FinalBoards::FinalBoards(const FinalOptions& options, unsigned boards, double pe
   const Timestamp keep = keep_periods(options.latency, period_ns);
   for (unsigned b = 0; b < boards; ++b)
     boards_.push_back(std::make_unique<Board>(b, options, period_ns, keep, memory_for(keep, frame_bytes)));
+  for (unsigned t = 0; t < (faulty_ ? 1 : std::max(threads, 1U)); ++t)
+    threads_.push_back(std::make_unique<Thread>());
 }
 
 FinalBoards::~FinalBoards() = default;
@@ -92,47 +110,51 @@ void FinalBoards::begin(unsigned board, std::uint8_t burst, Nanoseconds sob) noe
   send(b);  // answers of the burst before
   b.source.start_of_burst(burst, sob);
   b.table.begin(burst);
-  b.store.begin();
+  {
+    const std::lock_guard store(b.store_lock);
+    b.store.begin();
+  }
   b.now = 0;
 }
 
 void FinalBoards::keep(unsigned board, std::span<const std::byte> packet) noexcept {
   Board& b = *boards_[board];
-  const wire::mgp::Header header = wire::mgp::decode_header(packet.data());
-  wire::mgp::FragmentReader reader(packet.data(), packet.size(), header);
-  const std::lock_guard lock(b.mutex);
-  for (wire::mgp::Fragment f; reader.next(f);)
-    b.store.put(f.timestamp, {f.hits - wire::mgp::event_header_bytes,
-                              wire::mgp::event_header_bytes + 2 * std::size_t{f.stored}});
+  const std::lock_guard lock(b.store_lock);
+  b.store.put(packet);
 }
 
-void FinalBoards::receive(Board& board, Nanoseconds now) noexcept {
+// Frames of the experiment since the start.
+std::uint64_t FinalBoards::frame_at(Nanoseconds now) const noexcept {
+  return static_cast<std::uint64_t>(static_cast<double>(now - start_) / (period_ns_ * periods_per_frame));
+}
+
+void FinalBoards::receive(Thread& thread, Board& board, Nanoseconds now) noexcept {
   do {
-    const unsigned n = batch_.read(board.socket.get());
+    const unsigned n = thread.batch.read(board.socket.get());
     for (unsigned i = 0; i < n; ++i) {
-      const os::ReceiveInfo info = batch_.info(i);
-      const Nanoseconds arrival = info.realtime_ns != 0 ? clock_.arrival(info.realtime_ns, now) : now;
-      const std::span<const std::byte> datagram = batch_.bytes(i);
+      const os::ReceiveInfo info = thread.batch.info(i);
+      const Nanoseconds arrival = info.realtime_ns != 0 ? thread.clock.arrival(info.realtime_ns, now) : now;
+      const std::span<const std::byte> datagram = thread.batch.bytes(i);
       if (faulty_) {
-        const auto frame =
-            static_cast<std::uint64_t>(static_cast<double>(now - start_) / (period_ns_ * periods_per_frame));
-        faults_.take(
-            {frame, datagram.data(), static_cast<std::uint32_t>(datagram.size()), board.number, false}, out_);
-        deliver(now);
+        const auto bytes = static_cast<std::uint32_t>(datagram.size());
+        faults_.take({frame_at(now), datagram.data(), bytes, board.number, false}, out_);
+        deliver(thread, now);
       } else {
-        accept(board, datagram, arrival);
+        accept(thread, board, datagram, arrival);
       }
     }
-  } while (batch_.full());
+  } while (thread.batch.full());
 }
 
-void FinalBoards::deliver(Nanoseconds now) noexcept {
-  for (const OutPacket& packet : out_) accept(*boards_[packet.stream], {packet.data, packet.size}, now);
+void FinalBoards::deliver(Thread& thread, Nanoseconds now) noexcept {
+  for (const OutPacket& packet : out_)
+    accept(thread, *boards_[packet.stream], {packet.data, packet.size}, now);
   out_.clear();
   faults_.recycle();
 }
 
-void FinalBoards::accept(Board& board, std::span<const std::byte> datagram, Nanoseconds arrival) noexcept {
+void FinalBoards::accept(Thread& thread, Board& board, std::span<const std::byte> datagram,
+                         Nanoseconds arrival) noexcept {
   const std::lock_guard lock(board.mutex);
   FinalCounts& counts = board.counts;
   ++counts.datagrams;
@@ -168,11 +190,11 @@ void FinalBoards::accept(Board& board, std::span<const std::byte> datagram, Nano
         std::int64_t{trigger.timestamp} + std::int64_t{options_.latency} - std::int64_t{now};
     const auto ns = static_cast<Nanoseconds>(std::llround(static_cast<double>(slack) * nanet::period_ns));
     if (board.table.counts().late != late) {
-      late_by_.add(-ns);
+      thread.timing.late_by.add(-ns);
     } else {
-      slack_.add(ns);
-      const Nanoseconds least = slack_min();
-      if (least < 0 || ns < least) slack_min_.store(ns, std::memory_order_relaxed);
+      thread.timing.slack.add(ns);
+      const Nanoseconds least = thread.slack_min.load(std::memory_order_relaxed);
+      if (least < 0 || ns < least) thread.slack_min.store(ns, std::memory_order_relaxed);
     }
   }
 }
@@ -183,8 +205,10 @@ void FinalBoards::advance(Board& board, Timestamp now) noexcept {
   board.table.advance(board.now, [&](const ttc::LatencyTable::Due& due) {
     const Timestamp t = due.trigger.timestamp;
     std::size_t used = 0;
-    for (Timestamp p = t - std::min(t, final_window); p <= t + final_window; ++p)
-      used += board.store.get(p, std::span(board.data).subspan(used));
+    {
+      const std::lock_guard lock(board.store_lock);
+      used = board.store.get(t - std::min(t, final_window), t + final_window, board.data);
+    }
     board.counts.empty += used == 0;
     const wire::mep::Event event{due.number, t, false, std::span(board.data).first(used)};
     if (board.writer.add(event)) return;
@@ -204,35 +228,52 @@ void FinalBoards::send(Board& board) noexcept {
   board.counts.bytes += packet.size();
 }
 
-void FinalBoards::round(Nanoseconds now) noexcept {
-  clock_.refresh_if_older(now);
+void FinalBoards::round(Nanoseconds now, unsigned number) noexcept {
+  Thread& thread = *threads_[number];
+  thread.clock.refresh_if_older(now);
   if (faulty_) {
-    faults_.release(
-        static_cast<std::uint64_t>(static_cast<double>(now - start_) / (period_ns_ * periods_per_frame)),
-        out_);
-    deliver(now);
+    faults_.release(frame_at(now), out_);
+    deliver(thread, now);
   }
-  for (const auto& board : boards_) {
-    receive(*board, now);
-    const std::lock_guard lock(board->mutex);
-    if (const auto period = board->time.at(now)) advance(*board, *period);
-    send(*board);
+  for (std::size_t b = number; b < boards_.size(); b += threads_.size()) {
+    Board& board = *boards_[b];
+    receive(thread, board, now);
+    const std::lock_guard lock(board.mutex);
+    if (const auto period = board.time.at(now)) advance(board, *period);
+    send(board);
   }
 }
 
-void FinalBoards::run(const std::function<bool()>& done) noexcept {
+void FinalBoards::run(unsigned thread, const std::function<bool()>& done) noexcept {
   prctl(PR_SET_TIMERSLACK, 1UL);
   const auto latency = static_cast<Nanoseconds>(options_.latency * period_ns_) + 20'000'000;
   for (Nanoseconds end = std::numeric_limits<Nanoseconds>::max();;) {
     const Nanoseconds now = os::monotonic_now();
-    round(now);
+    round(now, thread);
     if (now >= end) break;
     if (end == std::numeric_limits<Nanoseconds>::max() && done()) end = now + latency;
     const timespec nap{0, nap_ns};
     nanosleep(&nap, nullptr);
   }
+  if (!faulty_) return;
   faults_.flush(out_);  // datagrams that are still delayed: late
-  deliver(os::monotonic_now());
+  deliver(*threads_[thread], os::monotonic_now());
+}
+
+void FinalBoards::timing(FinalTiming& into) const noexcept {
+  for (const auto& thread : threads_) {
+    into.slack.merge(thread->timing.slack);
+    into.late_by.merge(thread->timing.late_by);
+  }
+}
+
+Nanoseconds FinalBoards::slack_min() const noexcept {
+  Nanoseconds least = -1;
+  for (const auto& thread : threads_) {
+    const Nanoseconds found = thread->slack_min.load(std::memory_order_relaxed);
+    if (found >= 0 && (least < 0 || found < least)) least = found;
+  }
+  return least;
 }
 
 FinalCounts FinalBoards::counts(unsigned board) const noexcept {
@@ -240,6 +281,7 @@ FinalCounts FinalBoards::counts(unsigned board) const noexcept {
   const std::lock_guard lock(b.mutex);
   FinalCounts counts = b.counts;
   counts.triggers = b.table.counts();
+  const std::lock_guard store(b.store_lock);
   counts.overwritten = b.store.counts().overwritten + b.store.counts().no_room;
   return counts;
 }

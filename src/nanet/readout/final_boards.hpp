@@ -43,15 +43,21 @@ struct FinalCounts {
   std::array<std::uint64_t, wire::trigger::refusal_count> refused{};
   std::uint64_t packets = 0, bytes = 0, send_errors = 0;  // MEPs
   std::uint64_t empty = 0;                                // answers without a fragment
-  std::uint64_t overwritten = 0;  // periods whose fragments were already overwritten, or did not fit
+  std::uint64_t overwritten = 0;  // frames that were already overwritten, fragments that did not fit
+};
+
+// In ns of the experiment: t + L - arrival of triggers in time; arrival - t - L of late ones.
+struct FinalTiming {
+  stats::Histogram slack, late_by;
 };
 
 class FinalBoards {
  public:
+  // threads: that answer, each for its boards; one with faults, whose delays keep the order of all boards.
   // period: of the boards' clock in wall-clock ns. frame_bytes: mean bytes of a board per frame. Throws
   // std::invalid_argument or std::system_error (sockets), naming the value and the remedy.
   FinalBoards(const FinalOptions& options, unsigned boards, double period_ns, std::size_t frame_bytes,
-              const FaultOptions& faults);
+              const FaultOptions& faults, unsigned threads = 1);
   ~FinalBoards();
 
   // Thread-safe. SOB of a board; `sob`: local time of period 0.
@@ -59,10 +65,11 @@ class FinalBoards {
   // Thread-safe. Keeps the events of an MGP packet, as the board sends it.
   void keep(unsigned board, std::span<const std::byte> packet) noexcept;
 
-  // Takes datagrams, each at its arrival time, and answers the triggers due at `now`.
-  void round(Nanoseconds now) noexcept;
-  // Rounds until `done` returns true, and for the latency from then on.
-  void run(const std::function<bool()>& done) noexcept;
+  unsigned threads() const noexcept { return static_cast<unsigned>(threads_.size()); }
+  // Takes datagrams of a thread's boards, each at its arrival time, and answers the triggers due at `now`.
+  void round(Nanoseconds now, unsigned thread = 0) noexcept;
+  // Rounds of a thread until `done` returns true, and for the latency from then on.
+  void run(unsigned thread, const std::function<bool()>& done) noexcept;
 
   // Thread-safe.
   FinalCounts counts(unsigned board) const noexcept;
@@ -70,32 +77,38 @@ class FinalBoards {
   Timestamp latency() const noexcept { return options_.latency; }
   double period_ns() const noexcept { return period_ns_; }
   std::vector<wire::Endpoint> listening() const;
-  // In ns of the experiment: t + L - arrival of triggers in time; arrival - t - L of late ones.
-  const stats::Histogram& slack() const noexcept { return slack_; }
-  const stats::Histogram& late_by() const noexcept { return late_by_; }
+  // Adds the triggers of all boards so far.
+  void timing(FinalTiming& into) const noexcept;
   // Smallest slack of a trigger in time, ns; -1 without triggers.
-  Nanoseconds slack_min() const noexcept { return slack_min_.load(std::memory_order_relaxed); }
+  Nanoseconds slack_min() const noexcept;
 
  private:
   struct Board;
-  void receive(Board& board, Nanoseconds now) noexcept;
-  void accept(Board& board, std::span<const std::byte> datagram, Nanoseconds arrival) noexcept;
-  void deliver(Nanoseconds now) noexcept;
+  // State of an answering thread.
+  struct Thread {
+    Thread();
+    os::DatagramBatch batch;
+    os::ClockOffset clock;
+    FinalTiming timing;
+    std::atomic<Nanoseconds> slack_min{-1};
+  };
+  void receive(Thread& thread, Board& board, Nanoseconds now) noexcept;
+  void accept(Thread& thread, Board& board, std::span<const std::byte> datagram,
+              Nanoseconds arrival) noexcept;
+  void deliver(Thread& thread, Nanoseconds now) noexcept;
   void advance(Board& board, Timestamp now) noexcept;
   void send(Board& board) noexcept;
+  std::uint64_t frame_at(Nanoseconds now) const noexcept;
 
   FinalOptions options_;
   double period_ns_;
   std::vector<std::unique_ptr<Board>> boards_;
-  os::DatagramBatch batch_;
+  std::vector<std::unique_ptr<Thread>> threads_;
   os::Fd farm_;
-  os::ClockOffset clock_;
   bool faulty_;
-  FaultLine faults_;
+  FaultLine faults_;  // of the only thread
   std::vector<OutPacket> out_;
   Nanoseconds start_;
-  stats::Histogram slack_, late_by_;
-  std::atomic<Nanoseconds> slack_min_{-1};
 };
 
 }  // namespace nanet::readout

@@ -112,7 +112,8 @@ Readout::Readout(const ReadoutOptions& options)
     for (std::uint32_t f = 0; f < pool_->frames(); ++f)
       for (const FramePool::Slot& slot : pool_->packets(0, f)) bytes += slot.size;
     final_ = std::make_unique<FinalBoards>(options_.final, pool_->streams(), period_ns / options_.speed,
-                                           bytes / pool_->frames() + 1, options_.faults);
+                                           bytes / pool_->frames() + 1, options_.faults,
+                                           static_cast<unsigned>(options_.threads));
   }
   const Run run{options_,     schedule_,  *pool_, senders_, nodes, times_.get(),
                 final_.get(), *lockstep_, stop_,  limit_,   batch, most};
@@ -142,11 +143,13 @@ void Readout::start() {
 
 // The boards answer for the latency after the last frame, then the run has ended.
 void Readout::start_final() {
-  at_work_.fetch_add(1, std::memory_order_release);
-  threads_.emplace_back([this] {
-    final_->run([this] { return at_work_.load(std::memory_order_acquire) == 1; });
-    at_work_.fetch_sub(1, std::memory_order_release);
-  });
+  const unsigned answering = final_->threads();
+  at_work_.fetch_add(answering, std::memory_order_release);
+  for (unsigned t = 0; t < answering; ++t)
+    threads_.emplace_back([this, t, answering] {
+      final_->run(t, [this, answering] { return at_work_.load(std::memory_order_acquire) <= answering; });
+      at_work_.fetch_sub(1, std::memory_order_release);
+    });
 }
 
 void Readout::join() {

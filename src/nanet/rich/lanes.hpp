@@ -24,22 +24,18 @@ namespace nanet::rich {
 inline constexpr unsigned lane_count = 32;
 
 // Before a loop: unrolls it fully or not at all. The instructions of a warp must fit in the instruction
-// cache. NANET_CALLED: a function of which kernels for the rate have one copy. Kernels for the time of one
-// event inline it (NANET_INLINE_ALL): the members of an object that other functions take lie in local memory.
+// cache. NANET_INLINED: a function that kernels inline; the members of an object that other functions take
+// lie in local memory.
 #ifdef __CUDACC__
 #define NANET_UNROLLED _Pragma("unroll")
 #define NANET_ROLLED _Pragma("unroll 1")
 #define NANET_NOINLINE __noinline__
-#ifdef NANET_INLINE_ALL
-#define NANET_CALLED __forceinline__
-#else
-#define NANET_CALLED __noinline__
-#endif
+#define NANET_INLINED __forceinline__
 #else
 #define NANET_UNROLLED _Pragma("GCC unroll 8")
 #define NANET_ROLLED _Pragma("GCC unroll 1")
 #define NANET_NOINLINE
-#define NANET_CALLED
+#define NANET_INLINED
 #endif
 
 // Fused multiply-add, in uniform code.

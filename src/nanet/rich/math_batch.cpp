@@ -22,13 +22,14 @@ using Lanes = VectorLanes<lanes>;
 using F = Lanes::F;
 using I = Lanes::I;
 
-// Terms of a PM in the sums (Math::word), so that a hit takes one addition.
-using Words = std::int32_t __attribute__((vector_size(4 * Math::words)));
+// Terms of a PM in the sums (Math::word), so that a hit takes one addition. Without sign: the sum of a field
+// may pass the end of its word, where moments_of_words() ignores it.
+using Words = std::uint32_t __attribute__((vector_size(4 * Math::words)));
 Words words_of(const Math::Position& p) {
   Math::WholeSums s;
   s.add(Math::pair(p));
   Words words;
-  for (unsigned i = 0; i < Math::words; ++i) words[i] = Math::word(s, i);
+  for (unsigned i = 0; i < Math::words; ++i) words[i] = static_cast<std::uint32_t>(Math::word(s, i));
   return words;
 }
 

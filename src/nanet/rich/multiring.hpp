@@ -319,7 +319,7 @@ class MultiringEvent : protected MultiringHand<L> {
 
   // Searches for one more ring, of this cost, in addition to those of a state; worth: its value. Stores the
   // best distinct rings as candidates; returns one bit per candidate.
-  NANET_HD NANET_CALLED std::uint32_t find(std::int32_t open, int state, float worth, float cost) {
+  NANET_HD NANET_INLINED std::uint32_t find(std::int32_t open, int state, float worth, float cost) {
     if (open < 3) return 0;
     LaneCircles<L> best = no_circles();
     F best_gain{nothing};
@@ -414,7 +414,7 @@ class MultiringEvent : protected MultiringHand<L> {
   }
   // Puts two rings in place of a and b (a = b: one ring); v: value of the set. They lie side by side around
   // the middle of a and b, in 16 directions at two distances.
-  NANET_HD NANET_CALLED bool put_pair(int a, int b, float& v) {
+  NANET_HD NANET_INLINED bool put_pair(int a, int b, float& v) {
     const Circle3 one = ring(a), other = ring(b);
     look_beside(a, b);
     const MultiringSearch<L> search = search_over(s_.hits);

@@ -175,7 +175,7 @@ class MultiringHand {
   }
   // Intensities of the rings from `first` on, on all hits and in units of the noise. They depend on the rings
   // alone, bit for bit.
-  NANET_HD NANET_CALLED void sum_rings(int first = 0) {
+  NANET_HD NANET_INLINED void sum_rings(int first = 0) {
     L::sync();
     if constexpr (lane_is_thread<L>) {
       if (L::lane() < count_) put_unit(L::lane());
@@ -257,7 +257,7 @@ class MultiringHand {
   }
 
   // Prepares the search for a ring with rings a and b removed (-1: none). Returns the number of open hits.
-  NANET_HD NANET_CALLED std::int32_t look_beside(int a, int b) {
+  NANET_HD NANET_INLINED std::int32_t look_beside(int a, int b) {
     std::int32_t open = 0;
     L::sync();
     NANET_ROLLED
@@ -350,14 +350,14 @@ class MultiringHand {
     return {from.x + ux, from.y + uy, r < r_min_ ? r_min_ : r > p_.r_max ? p_.r_max : r};
   }
   NANET_HD static float limit(float v, float most) { return v < -most ? -most : v > most ? most : v; }
-  NANET_HD NANET_CALLED Circle3 step(const Circle3& c, float per_width) const {
+  NANET_HD NANET_INLINED Circle3 step(const Circle3& c, float per_width) const {
     std::int32_t total[8];
     step_sums(unit_of(c), c.r, -1, per_width, total);
     return solved(total, terms(), c);
   }
 
   // One step of every ring at once, the others fixed.
-  NANET_HD NANET_CALLED void polish() {
+  NANET_HD NANET_INLINED void polish() {
     const float per_width = per_step_width * p_.model.per_scale;
     if constexpr (lane_is_thread<L>) {
       polish_by_groups(per_width);
@@ -410,7 +410,7 @@ class MultiringHand {
   }
 
   // ln of the odds of the current rings.
-  NANET_HD NANET_CALLED float value() {
+  NANET_HD NANET_INLINED float value() {
     FixedSum<Row, 16> sum;
     NANET_ROLLED
     for (std::int32_t row = 0; row < rows_; ++row)

@@ -63,9 +63,8 @@
   X(other_node, "nanet_packets_lost", "packets of frames dealt to another node (card.node)")                 \
   X(missing, "nanet_packets_missing", "sequence numbers that never arrived (running balance)")               \
   X(socket_overflow, "nanet_packets_lost",                                                                   \
-    "messages dropped by the kernel because the socket buffer was full; with segmentation a message holds "  \
-    "up "                                                                                                    \
-    "to 64 datagrams, see lost.missing")                                                                     \
+    "messages dropped by the kernel because the socket buffer was full, up to 64 datagrams each with "       \
+    "segmentation, see lost.missing; datagrams discarded from a full buffer because they were too late")     \
   X(ring_overflow, "nanet_packets_lost", "frames dropped because the receive ring of the xdp card was full")
 
 // Primitives not sent because of the downscaling factor of their kind, bits 13:12 of the primitive ID.

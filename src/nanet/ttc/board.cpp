@@ -8,11 +8,14 @@
 #include <stdexcept>
 #include <string>
 
+#include "nanet/wire/mgp.hpp"
+
 namespace nanet::ttc {
 
 namespace {
 
 constexpr Timestamp max_periods = Timestamp{1} << 26;  // 1.7 s
+constexpr Timestamp frame_periods = periods_per_frame;
 
 std::size_t places_for(Timestamp periods, const char* key) {
   if (periods < 1 || periods > max_periods)
@@ -76,7 +79,9 @@ void LatencyTable::accept(std::uint8_t burst, const wire::trigger::Trigger& trig
 }
 
 FragmentStore::FragmentStore(Timestamp keep, std::size_t bytes)
-    : mask_(places_for(keep, "keep") - 1), places_(mask_ + 1), memory_(bytes) {
+    : mask_(std::bit_ceil(places_for(keep, "keep") / frame_periods + 2) - 1),
+      places_(mask_ + 1),
+      memory_(bytes) {
   if (bytes < 65'536)
     throw std::invalid_argument("fragment memory = " + std::to_string(bytes) + " B: use at least 65536");
 }
@@ -85,53 +90,79 @@ void FragmentStore::begin() noexcept {
   ++epoch_;
 }
 
-bool FragmentStore::put(Timestamp timestamp, std::span<const std::byte> event) noexcept {
-  Place& place = places_[timestamp & mask_];
-  const bool same = place.bytes && place.epoch == epoch_ && place.timestamp == timestamp;
+bool FragmentStore::put(std::span<const std::byte> packet) noexcept {
+  using Length = std::uint32_t;
+  const std::size_t size = sizeof(Length) + packet.size();
+  const Frame frame =
+      packet.size() < wire::mgp::header_bytes ? 0 : wire::mgp::decode_header(packet.data()).frame;
+  Place& place = places_[frame & mask_];
+  const bool same = place.bytes && place.epoch == epoch_ && place.frame == frame &&
+                    written_ - place.position <= memory_.size();
   const std::size_t old = same ? place.bytes : 0;
-  const std::size_t total = old + event.size();
-  if (event.empty() || total > wire::mep::max_bytes) {
+  if (packet.size() < wire::mgp::header_bytes || old + size > memory_.size() / 8) {
     ++counts_.refused;
     return false;
   }
-  // Contiguous; several fragments of a period are moved together.
+  // The packets of a frame are contiguous; they move if others came in between, or at the memory's end.
   std::size_t at = written_ % memory_.size();
-  if (at + total > memory_.size()) {
-    written_ += memory_.size() - at;
-    at = 0;
-  }
-  const std::uint64_t position = written_;
-  if (same) {
-    if (written_ + total - place.position > memory_.size()) {
+  std::uint64_t position = written_;
+  const bool adjacent = same && place.position + old == written_ && at + size <= memory_.size();
+  if (adjacent) {
+    position = place.position;
+  } else {
+    if (at + old + size > memory_.size()) {
+      position = written_ += memory_.size() - at;
+      at = 0;
+    }
+    if (old && written_ + old + size - place.position > memory_.size()) {
       ++counts_.refused;
       return false;
     }
-    std::memmove(memory_.data() + at, memory_.data() + place.position % memory_.size(), old);
+    std::memcpy(memory_.data() + at, memory_.data() + place.position % memory_.size(), old);
+    at += old;
+    written_ += old;
   }
-  std::memcpy(memory_.data() + at + old, event.data(), event.size());
-  written_ += total;
-  place = {position, timestamp, epoch_, static_cast<std::uint32_t>(total)};
+  const auto length = static_cast<Length>(packet.size());
+  std::memcpy(memory_.data() + at, &length, sizeof length);
+  std::memcpy(memory_.data() + at + sizeof length, packet.data(), packet.size());
+  written_ += size;
+  place = {position, frame, epoch_, static_cast<std::uint32_t>(old + size)};
   ++counts_.stored;
   return true;
 }
 
-std::size_t FragmentStore::get(Timestamp timestamp, std::span<std::byte> out) noexcept {
-  const Place& place = places_[timestamp & mask_];
-  if (place.bytes == 0 || place.epoch != epoch_) return 0;
-  if (place.timestamp != timestamp) {  // a later period has taken the place
-    counts_.overwritten += place.timestamp > timestamp;
-    return 0;
+std::size_t FragmentStore::get(Timestamp first, Timestamp last, std::span<std::byte> out) noexcept {
+  std::size_t used = 0;
+  for (Frame frame = first / frame_periods; frame <= last / frame_periods; ++frame) {
+    const Place& place = places_[frame & mask_];
+    if (place.bytes == 0 || place.epoch != epoch_) continue;
+    if (place.frame != frame) {  // a later frame has taken the place
+      counts_.overwritten += place.frame > frame;
+      continue;
+    }
+    if (written_ - place.position > memory_.size()) {
+      ++counts_.overwritten;
+      continue;
+    }
+    const std::byte* at = memory_.data() + place.position % memory_.size();
+    for (const std::byte* const end = at + place.bytes; at < end;) {
+      const auto length = wire::mgp::load<std::uint32_t>(at);
+      at += sizeof length;
+      wire::mgp::FragmentReader reader(at, length, wire::mgp::decode_header(at));
+      for (wire::mgp::Fragment f; reader.next(f);) {
+        if (f.timestamp < first || f.timestamp > last) continue;
+        const std::size_t bytes = wire::mgp::event_header_bytes + 2 * std::size_t{f.stored};
+        if (used + bytes > out.size()) {
+          ++counts_.no_room;
+          continue;
+        }
+        std::memcpy(out.data() + used, f.hits - wire::mgp::event_header_bytes, bytes);
+        used += bytes;
+      }
+      at += length;
+    }
   }
-  if (written_ - place.position > memory_.size()) {
-    ++counts_.overwritten;
-    return 0;
-  }
-  if (place.bytes > out.size()) {
-    ++counts_.no_room;
-    return 0;
-  }
-  std::memcpy(out.data(), memory_.data() + place.position % memory_.size(), place.bytes);
-  return place.bytes;
+  return used;
 }
 
 }  // namespace nanet::ttc

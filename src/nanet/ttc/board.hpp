@@ -80,20 +80,21 @@ class LatencyTable {
   Counts counts_;
 };
 
-// Fragments of a board by period, kept until they are overwritten after `keep` periods at least.
+// Packets of a board by frame, kept until they are overwritten after `keep` periods at least, and their
+// fragments by period. A packet costs one copy: boards store far more packets than triggers ask for.
 class FragmentStore {
  public:
-  // keep: periods; bytes: memory for their fragments. Throws std::invalid_argument that names value and
-  // remedy.
+  // keep: periods; bytes: memory for their packets. Throws std::invalid_argument that names value and remedy.
   FragmentStore(Timestamp keep, std::size_t bytes);
 
   void begin() noexcept;
-  // Stores one MGP event (8 B and its hits). Several of a period are kept one behind the other. False and
-  // counted: too long, or out of order of frames within the memory.
-  bool put(Timestamp timestamp, std::span<const std::byte> event) noexcept;
-  // Copies the fragments of a period to `out`; returns bytes. 0: none, already overwritten (or a
-  // later period has the place), or no room; the last two are counted.
-  std::size_t get(Timestamp timestamp, std::span<std::byte> out) noexcept;
+  // Stores an MGP packet; several of a frame follow each other. False and counted: longer than an eighth of
+  // the memory.
+  bool put(std::span<const std::byte> packet) noexcept;
+  // Copies the fragments (8 B and hits) of the periods `first` to `last`, at most a frame, to `out`; returns
+  // bytes. Frames already overwritten, or whose place a later one has, and fragments without room are counted
+  // and left out.
+  std::size_t get(Timestamp first, Timestamp last, std::span<std::byte> out) noexcept;
 
   struct Counts {
     std::uint64_t stored = 0, refused = 0, overwritten = 0, no_room = 0;
@@ -102,10 +103,10 @@ class FragmentStore {
 
  private:
   struct Place {
-    std::uint64_t position = 0;  // of the first byte, counted from the begin of the run
-    Timestamp timestamp = 0;
+    std::uint64_t position = 0;  // of the first packet, counted from the begin of the run
+    Frame frame = 0;
     std::uint32_t epoch = 0;
-    std::uint32_t bytes = 0;
+    std::uint32_t bytes = 0;  // packets, each after its length
   };
   std::size_t mask_;
   std::vector<Place> places_;

@@ -6,11 +6,15 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <optional>
 #include <random>
+#include <span>
+#include <vector>
 
 #include "nanet/ttc/board.hpp"
 #include "nanet/ttc/decisions.hpp"
 #include "nanet/ttc/farm.hpp"
+#include "nanet/wire/mgp.hpp"
 
 namespace nanet::ttc {
 namespace {
@@ -82,44 +86,93 @@ TEST(LatencyTable, RandomTriggersEachHaveOneOutcome) {
   EXPECT_THROW(LatencyTable(1U << 27), std::invalid_argument);
 }
 
+// Packet of one frame with fragments of so many hits at the given times.
+struct Packet {
+  explicit Packet(Frame frame) : writer(bytes.data(), bytes.size(), header(frame)) {}
+  Packet& add(Timestamp t, unsigned hits) {
+    const std::array<std::uint16_t, 32> words{};
+    EXPECT_TRUE(writer.add(t, 0, std::span(words).first(hits), static_cast<std::uint8_t>(hits)));
+    return *this;
+  }
+  std::span<const std::byte> done() { return {bytes.data(), writer.finish()}; }
+  static wire::mgp::Header header(Frame frame) {
+    wire::mgp::Header header;
+    header.frame = frame;
+    return header;
+  }
+  std::array<std::byte, 1472> bytes{};
+  wire::mgp::PacketWriter writer;
+};
+
 TEST(FragmentStore, KeepsFragmentsForTheLatency) {
   FragmentStore store(1000, 65'536);
   store.begin();
   std::array<std::byte, wire::mep::max_bytes> out;
-  std::array<std::byte, 40> event{};
   std::mt19937 random{4};
-  for (Timestamp t = 0; t < 100'000; ++t) {
-    if (t % 3) continue;
-    std::memcpy(event.data(), &t, sizeof t);
-    ASSERT_TRUE(store.put(t, event));
-    if (t % 9 == 0) {
-      ASSERT_TRUE(store.put(t, std::span(event).first(20)));
+  for (Frame frame = 0; frame < 400; ++frame) {
+    const Timestamp begin = frame * 256;
+    Packet first(frame), second(frame);  // 8 hits at every third period, 2 more at every ninth
+    for (Timestamp t = begin; t < begin + 256; ++t)
+      if (t % 3 == 0) (t < begin + 128 ? first : second).add(t, 8);
+    for (Timestamp t = begin; t < begin + 256; ++t)
+      if (t % 9 == 0) second.add(t, 2);
+    ASSERT_TRUE(store.put(first.done()));
+    ASSERT_TRUE(store.put(second.done()));
+    if (frame < 4) continue;
+    const Timestamp old = begin + 255 - static_cast<Timestamp>(random() % 1000);
+    const std::size_t bytes = old % 3 ? 0U : old % 9 ? 24U : 36U;
+    ASSERT_EQ(store.get(old, old, out), bytes) << frame << ' ' << old;
+    if (bytes) {
+      ASSERT_EQ(wire::mgp::load<Timestamp>(out.data()), old);
     }
-    if (t < 1000) continue;
-    const Timestamp old = t - 3 * static_cast<Timestamp>(random() % 300);
-    ASSERT_EQ(store.get(old, out), old % 9 ? 40U : 60U) << t << ' ' << old;
-    Timestamp stored = 0;
-    std::memcpy(&stored, out.data(), sizeof stored);
-    ASSERT_EQ(stored, old);
-    ASSERT_EQ(store.get(old + 1, out), 0U);
+    // Three neighbours hold a multiple of 3, across the edge of a frame too.
+    ASSERT_EQ(store.get(begin - 1, begin + 1, out), (begin + 1) / 3 * 3 % 9 ? 24U : 36U);
+  }
+  EXPECT_EQ(store.counts().refused + store.counts().overwritten, 0U);
+  EXPECT_EQ(store.get(399 * 256, 399 * 256 + 255, std::span(out).first(100)), 96U);
+  EXPECT_GT(store.counts().no_room, 0U);
+}
+
+TEST(FragmentStore, PacketsOfAFrameMayComeApart) {
+  FragmentStore store(100'000, 65'536);
+  store.begin();
+  std::array<std::byte, wire::mep::max_bytes> out;
+  for (Frame frame = 0; frame < 2000; ++frame) {
+    ASSERT_TRUE(store.put(Packet(frame).add(frame * 256, 8).done()));
+    if (frame == 0) continue;
+    ASSERT_TRUE(store.put(Packet(frame - 1).add(frame * 256 - 1, 4).done()));
+    ASSERT_EQ(store.get(frame * 256 - 256, frame * 256 - 1, out), 40U);
   }
   EXPECT_EQ(store.counts().refused, 0U);
-  // Memory too small for the time: an overwritten fragment is not returned.
+}
+
+TEST(FragmentStore, OverwrittenFramesAreCounted) {
+  std::array<std::byte, wire::mep::max_bytes> out;
+  // Memory too small for the time.
   FragmentStore little(100'000, 65'536);
   little.begin();
-  for (Timestamp t = 0; t < 10'000; ++t) little.put(t, event);
-  EXPECT_EQ(little.get(5, out), 0U);
+  for (Frame frame = 0; frame < 300; ++frame) {
+    Packet packet(frame);
+    for (unsigned i = 0; i < 20; ++i) packet.add(frame * 256 + i, 8);
+    ASSERT_TRUE(little.put(packet.done()));
+  }
+  EXPECT_EQ(little.get(5, 5, out), 0U);
   EXPECT_EQ(little.counts().overwritten, 1U);
-  EXPECT_FALSE(little.put(1, std::vector<std::byte>(2000)));
-  // A later period in the place of an earlier one.
-  store.put(3, event);
-  store.put(3 + 1024, event);
-  const std::uint64_t before = store.counts().overwritten;
-  EXPECT_EQ(store.get(3, out), 0U);
-  EXPECT_EQ(store.counts().overwritten, before + 1);
+  // A later frame in the place of an earlier one; an earlier one is none.
+  FragmentStore store(1000, 65'536);
+  store.begin();
+  store.put(Packet(3).add(3 * 256, 1).done());
+  store.put(Packet(3 + 1024).add((3 + 1024) * 256, 1).done());
+  EXPECT_EQ(store.get(3 * 256, 3 * 256, out), 0U);
+  EXPECT_EQ(store.counts().overwritten, 1U);
+  EXPECT_EQ(store.get((3 + 2048) * 256, (3 + 2048) * 256, out), 0U);
+  EXPECT_EQ(store.counts().overwritten, 1U);
   // Another burst begins at period 0.
   store.begin();
-  EXPECT_EQ(store.get(99'999, out), 0U);
+  EXPECT_EQ(store.get((3 + 1024) * 256, (3 + 1024) * 256, out), 0U);
+  EXPECT_FALSE(store.put(std::vector<std::byte>(10)));
+  EXPECT_FALSE(store.put(std::vector<std::byte>(9000)));
+  EXPECT_EQ(store.counts().refused, 2U);
   EXPECT_THROW(FragmentStore(10, 100), std::invalid_argument);
 }
 
@@ -175,25 +228,23 @@ struct Loop {
   void run(Timestamp periods, const auto& delay) {
     std::uint32_t number = 0, sequence = 0;
     std::vector<Trigger> triggers;
+    std::optional<Packet> events;  // of the frame
     for (Board& b : all) {
       b.table.begin(1);
       b.store.begin();
     }
     for (Timestamp now = 0; now < periods; ++now) {
       // Events of this period, seen by every board, and the decision for one in ten.
+      if (now % 256 == 0) events.emplace(now / 256);
       if (random() % 8 == 0 && now + latency + 5000 < periods) {
-        for (unsigned b = 0; b < boards; ++b) {
-          std::array<std::byte, 16> event{};
-          std::memcpy(event.data(), &now, sizeof now);
-          event[5] = static_cast<std::byte>(b);
-          ASSERT_TRUE(all[b].store.put(now, event));
-        }
+        events->add(now, 4);
         if (random() % 10 == 0) {
           triggers.push_back({now, 1, 0, static_cast<std::uint16_t>(number)});
           farm.triggered(number++, now);
         }
       }
       if (now % 256 == 255) {
+        for (Board& b : all) ASSERT_TRUE(b.store.put(events->done()));
         std::array<std::byte, wire::trigger::max_bytes> bytes;
         const auto size = wire::trigger::encode(bytes.data(), {0, 1, 0, sequence++, now >> 8}, triggers);
         for (Board& b : all)
@@ -215,7 +266,7 @@ struct Loop {
         wire::mep::Writer writer(board.buffer, rich_source, static_cast<std::uint8_t>(b));
         board.table.advance(now, [&](const LatencyTable::Due& due) {
           std::array<std::byte, wire::mep::max_bytes> data;
-          const std::size_t size = board.store.get(due.trigger.timestamp, data);
+          const std::size_t size = board.store.get(due.trigger.timestamp, due.trigger.timestamp, data);
           wrong_bytes += size != 16;
           ASSERT_TRUE(writer.add({due.number, due.trigger.timestamp, false, std::span(data).first(size)}));
         });

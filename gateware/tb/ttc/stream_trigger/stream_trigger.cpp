@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
-// Harness of stream_trigger: configuration by registers, a TTC line with two bursts, MTP packets in time,
-// late and of the burst before. Each trigger leaves at t + L, within one cycle; counters and histogram agree
-// with the decisions. Arguments: triggers, L in periods, seed.
+// Harness of stream_trigger: configuration by registers, a TTC line with bursts, MTP packets in time, late
+// and of the burst before, also in the cycles around the begin of a burst. Each trigger leaves at t + L,
+// within one cycle; counters and histogram agree with the decisions. Arguments: triggers, L in periods, seed.
 #include <cstring>
 #include <map>
 #include <vector>
@@ -13,6 +13,7 @@
 namespace {
 
 constexpr double period_cycles = 24.951 / 6.4;
+constexpr unsigned bursts = 6;
 enum Counter { decisions, sent, joined, late, early, dead, choked, untimed, flushed, specials, primitives };
 
 }  // namespace
@@ -112,19 +113,26 @@ int main(int argc, char** argv) {
   };
   std::uint64_t next = 0, given = 0, dead_expected = 0, late_expected = 0, untimed_expected = 0;
   Timestamp last = 0;
-  const auto begin = [&] {
+  const auto begin = [&](unsigned burst) {
+    dut->sender_next = next - (burst > 0);
+    idle(2);
     sob = line.period() + 2;
     line.send({false, ttc::start_of_burst}, sob);
     dut->burst_begins = 1;
     dut->burst_base = next;
     cycle();
     dut->burst_begins = 0;
+    if (burst > 0) {  // the last packet of the burst before, by the card's time long after its t + L
+      idle(burst - 1);
+      send(0, false, {{0x4000, 7, 0}});
+      ++given, ++late_expected;
+    }
     last = 0;
     while (now() < 40) cycle();
   };
-  for (unsigned burst = 0; burst < 2; ++burst) {
-    begin();
-    if (burst == 1) {  // a packet of the burst before: its number is below the new base
+  for (unsigned burst = 0; burst < bursts; ++burst) {
+    begin(burst);
+    if (burst > 0) {  // a packet of the burst before: its number is below the new base
       dut->sender_next = next - 1;
       idle(2);
       send(0, false, {{0x4000, 7, 0}});
@@ -132,7 +140,7 @@ int main(int argc, char** argv) {
       ++given, ++untimed_expected;
     }
     Frame frame = 0;
-    for (const auto until = wanted * (burst + 1) / 2; pulses < until;) {
+    for (const auto until = wanted * (burst + 1) / bursts; pulses < until;) {
       while (now() < (frame + 1) * 256) cycle();
       std::vector<wire::mtp::Primitive> list;
       std::map<unsigned, unsigned> times;
@@ -164,7 +172,8 @@ int main(int argc, char** argv) {
     line.send({false, ttc::end_of_burst}, line.period() + 2);
     idle(2000);
   }
-  CHECK(pulses >= wanted && specials_seen == 4, "%lu pulses, %lu SOB and EOB", pulses, specials_seen);
+  CHECK(pulses >= wanted && specials_seen == 2 * bursts, "%lu pulses, %lu SOB and EOB", pulses,
+        specials_seen);
   CHECK(delays.size() <= 2 && delays.rbegin()->first - delays.begin()->first <= 1, "releases from %ld to %ld",
         delays.begin()->first, delays.rbegin()->first);
   CHECK(counter(primitives) == given && counter(decisions) == given, "%u of %lu primitives",
@@ -174,8 +183,9 @@ int main(int argc, char** argv) {
         "sent %u late %u of %lu dead %u of %lu untimed %u", counter(sent), counter(late), late_expected,
         counter(dead), dead_expected, counter(untimed));
   CHECK(given == pulses + late_expected + dead_expected + untimed_expected, "account");
-  CHECK(counter(specials) == 4 && counter(early) == 0 && counter(choked) == 0 && counter(flushed) == 0,
-        "others");
+  CHECK(
+      counter(specials) == 2 * bursts && counter(early) == 0 && counter(choked) == 0 && counter(flushed) == 0,
+      "others");
   std::uint64_t slack = 0;
   for (unsigned bin = 0; bin < 128; ++bin) slack += read(0x800 + 4 * bin);
   CHECK(slack == pulses + dead_expected, "slack of %lu decisions", slack);

@@ -163,6 +163,12 @@ class Demo(Section):
     final: bool = option(
         False, "Close the loop: boards keep their data, and send the events of the final trigger to a farm."
     )
+    cores: str = option(
+        "shared",
+        "own: the card's and the boards' threads on separate cores, polling, as in `nanet bench trigger`; "
+        "shared: wherever the system runs them.",
+        choices=("shared", "own"),
+    )
     report: str = option("nanet-report", "Folder for the report; empty: no report.")
     monitor: str = option(
         "127.0.0.1:0",

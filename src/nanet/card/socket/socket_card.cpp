@@ -99,7 +99,7 @@ class SocketPort final : public SoftwarePort {
     for (const auto& endpoint : options.listen) {
       sockets_.push_back(os::open_udp_receiver(endpoint, receive));
       fds.push_back(sockets_.back().get());
-      buffers_.emplace_back(fds.back(), tolerated_age(options.deadline));
+      buffers_.emplace_back(fds.back(), tolerated_age(options.deadline), options.deadline);
       local.push_back(os::local_endpoint(fds.back()));
     }
     overflow_.resize(sockets_.size(), 0);
@@ -132,7 +132,8 @@ class SocketPort final : public SoftwarePort {
     if (batch.messages() > 0) {
       const std::int64_t first = batch.info(0).realtime_ns;
       const Nanoseconds age = first ? batch.before() - clock_.arrival(first, batch.before()) : 0;
-      buffers_[batch.source()].observe(batch.before(), age);
+      counters_->lost[static_cast<std::size_t>(Lost::socket_overflow)] +=
+          buffers_[batch.source()].observe(batch.before(), age, first);
     }
     for (std::size_t i = 0; i < batch.messages(); ++i) {
       const os::ReceiveInfo& info = batch.info(i);

@@ -131,12 +131,13 @@ std::string GpuRecovery::watch(const std::stop_token& token) noexcept {
   // The recovery process supervises the device's heartbeat; this loop supervises the process's heartbeat.
   const Nanoseconds longest = std::max<Nanoseconds>(10 * options_.stall, 200'000'000);
   std::uint64_t beat = process_->beat();
-  Nanoseconds moved = monotonic_now();
+  Nanoseconds now = monotonic_now(), moved = now;
   std::string why;
   while (!token.stop_requested()) {
     sleep_ns(1'000'000);
     if (!process_->alive(why)) return why.empty() ? "the recovery process is gone" : why;
-    const Nanoseconds now = monotonic_now();
+    const Nanoseconds before = std::exchange(now, monotonic_now());
+    if (now - before > longest / 2) moved = now;  // after a stop of this process
     if (const std::uint64_t beats = process_->beat(); beats != beat) {
       beat = beats;
       moved = now;

@@ -10,13 +10,10 @@
 #include "nanet/rich/lanes.hpp"
 #include "nanet/units.hpp"
 
-// NANET_INLINED: for large functions called once, whose objects then stay in registers.
 #ifdef __CUDACC__
 #define NANET_DEVICE __device__
-#define NANET_INLINED __forceinline__
 #else
 #define NANET_DEVICE
-#define NANET_INLINED
 #endif
 
 namespace nanet::gpu {

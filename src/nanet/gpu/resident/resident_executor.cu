@@ -5,6 +5,7 @@
 #include <chrono>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include "nanet/contract/atomic.hpp"
 #include "nanet/contract/consumer.hpp"
@@ -203,14 +204,17 @@ class ResidentExecutor final : public DeviceExecutor {
   }
 
   void watch(const std::stop_token& token) noexcept {
-    Nanoseconds calibrated = monotonic_now();
+    Nanoseconds calibrated = monotonic_now(), now = calibrated;
     const auto period =
         std::chrono::nanoseconds(std::clamp<Nanoseconds>(options_.stall / 10, 50'000, 1'000'000));
     while (!token.stop_requested()) {
       std::this_thread::sleep_for(period);
-      const Nanoseconds now = monotonic_now();
+      const Nanoseconds before = std::exchange(now, monotonic_now());
+      // After a stop of this process nothing is known of the time before.
+      const bool stopped = now - before > options_.stall / 2;
       for (auto& q : queues_) {
         beat(*q);
+        if (stopped) q->moved = q->progress = now;
         std::string why;
         const std::uint64_t beats = contract::acquire(q->gpu->control().device.beat);
         if (beats != q->beat) {

@@ -17,13 +17,13 @@ constexpr std::size_t decided_periods = 1 << 16;  // above the latency of a card
 }  // namespace
 
 FinalTrigger::FinalTrigger(const FinalTriggerOptions& options)
-    : options_(options),
-      decisions_(options.masks, options.min_ticks),
-      socket_(os::open_udp_sender(options.boards.at(0), {.source = std::nullopt, .connect = false})),
-      bytes_(batch) {
+    : options_(options), decisions_(options.masks, options.min_ticks), bytes_(batch) {
+  std::vector<wire::Endpoint> to = options.boards;
   if (options.farm.port != 0)
-    to_.push_back(os::to_sockaddr({options.farm.address, static_cast<std::uint16_t>(options.farm.port + 1)}));
-  for (const wire::Endpoint& board : options.boards) to_.push_back(os::to_sockaddr(board));
+    to.insert(to.begin(), {options.farm.address, static_cast<std::uint16_t>(options.farm.port + 1)});
+  // Not connected: the error of a board that is gone would cost the next datagram.
+  socket_ = os::open_udp_sender(to.at(0), {.source = std::nullopt, .connect = false});
+  for (const wire::Endpoint& one : to) to_.push_back(os::to_sockaddr(one));
   vectors_.resize(batch);
   messages_.resize(batch * to_.size());
   for (std::size_t i = 0; i < messages_.size(); ++i) {

@@ -21,7 +21,7 @@
 namespace nanet::trigger {
 
 struct FinalTriggerOptions {
-  std::vector<wire::Endpoint> boards;  // empty: no final trigger
+  std::vector<wire::Endpoint> boards;  // empty: no final trigger, or the farm's datagrams alone
   wire::Endpoint farm;                 // of MEPs; takes datagrams at the next port. Port 0: no farm
   std::array<ttc::TriggerMask, ttc::Masks::count> masks{};
   Timestamp min_ticks = 3;

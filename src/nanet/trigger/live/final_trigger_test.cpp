@@ -7,9 +7,9 @@
 #include <optional>
 #include <random>
 #include <stdexcept>
-#include <system_error>
 
 #include "nanet/os/socket.hpp"
+#include "nanet/trigger/live/final_trigger_test.hpp"
 #include "nanet/trigger/live/trigger.hpp"
 
 namespace nanet::trigger {
@@ -43,28 +43,9 @@ Packet mtp(Frame frame, const std::vector<wire::mtp::Primitive>& primitives) {
   return packet;
 }
 
-class FinalTriggerTest : public testing::Test {
+class FinalTriggerTest : public testing::Test, protected TriggerReceivers<2> {
  protected:
-  FinalTriggerTest() {
-    // The farm takes datagrams at the port after that of its events.
-    while (farm.get() < 0) {
-      events = os::open_udp_receiver({0x7F000001, 0}, {});
-      options.farm = os::local_endpoint(events.get());
-      try {
-        farm = os::open_udp_receiver({0x7F000001, static_cast<std::uint16_t>(options.farm.port + 1)}, {});
-      } catch (const std::system_error&) {
-      }
-    }
-    for (auto& board : boards) {
-      board = os::open_udp_receiver({0x7F000001, 0}, {});
-      options.boards.push_back(os::local_endpoint(board.get()));
-    }
-    options.masks[0] = {0x2000, 0x2000, 0x01, 1};
-    options.masks[5] = {0x4FFF, 0x4001, 0x20, 2};
-  }
-  os::Fd events, farm;
-  std::array<os::Fd, 2> boards;
-  FinalTriggerOptions options;
+  FinalTriggerTest() { options.masks[5] = {0x4FFF, 0x4001, 0x20, 2}; }
 };
 
 TEST_F(FinalTriggerTest, SendsTheTriggersOfAFrameToTheFarmAndEveryBoard) {

@@ -58,19 +58,7 @@ Trigger::Trigger(const TriggerOptions& options)
   if (!stream.has_packet_hooks() && (!options.record.folder.empty() || !options.keep_bad.empty()))
     throw std::invalid_argument("record, keep_bad: the " + std::string(card_->name()) +
                                 " card hands out no copies of packets: use --card socket");
-  if (!options.final.boards.empty()) {
-    final_ = std::make_unique<FinalTrigger>(options.final);
-    const bool by_frames = clop.gather == contract::Gather::frame;
-    if (!by_frames || !stream.observe_answers(final_.get())) {
-      if (by_frames)
-        final_->use_card(stream.release_triggers(
-            {options.final.masks, options.final.latency, options.final.min_ticks}, final_.get()));
-      if (!final_->card())
-        throw std::invalid_argument(
-            "final.boards: the final trigger needs gather mode frame, and a software card or the simulated "
-            "card: use --gather frame and --card socket");
-    }
-  }
+  if (!options.final.boards.empty()) open_final(stream);
   ExecutorOptions execute;
   execute.process = options.process;
   execute.process.conditions = conditions_.get();
@@ -96,6 +84,24 @@ Trigger::Trigger(const TriggerOptions& options)
       bad_->add(datagram, stamp);
     });
   }
+}
+
+void Trigger::open_final(card::Stream& stream) {
+  const FinalTriggerOptions& final = options_.final;
+  const bool by_frames = options_.clop.gather == contract::Gather::frame;
+  if (by_frames && options_.clop.threads > 1) {
+    final_threads_ = std::make_unique<FinalThreads>(final, options_.pin);
+    if (stream.observe_answers(final_threads_.get())) return;
+    final_threads_.reset();
+  }
+  final_ = std::make_unique<FinalTrigger>(final);
+  if (by_frames && stream.observe_answers(final_.get())) return;
+  if (by_frames)
+    final_->use_card(stream.release_triggers({final.masks, final.latency, final.min_ticks}, final_.get()));
+  if (!final_->card())
+    throw std::invalid_argument(
+        "final.boards: the final trigger needs gather mode frame, and a software card or the simulated "
+        "card: use --gather frame and --card socket");
 }
 
 Trigger::~Trigger() {
@@ -159,6 +165,7 @@ void Trigger::run() noexcept {
   note_times(stream, ended);
   look(stream, ended);
   bursts_->finish();
+  if (final_threads_) final_threads_->stop();
   if (recorder_) recorder_->stop();
   if (bad_) {
     try {

@@ -15,6 +15,7 @@
 #include "nanet/trigger/build/conditions.hpp"
 #include "nanet/trigger/executors/executor.hpp"
 #include "nanet/trigger/live/choke.hpp"
+#include "nanet/trigger/live/final_threads.hpp"
 #include "nanet/trigger/live/final_trigger.hpp"
 #include "nanet/trigger/live/recorder.hpp"
 #include "nanet/wire/pcap.hpp"
@@ -97,7 +98,15 @@ class Trigger {
   ConditionsStore* conditions() const noexcept { return conditions_.get(); }
   const Recorder* recorder() const noexcept { return recorder_.get(); }
   // nullptr without final trigger.
-  const FinalTrigger* final_trigger() const noexcept { return final_.get(); }
+  const FinalTrigger* final_trigger() const noexcept {
+    return final_threads_ ? &final_threads_->first() : final_.get();
+  }
+  std::uint64_t final_datagrams() const noexcept {
+    return final_threads_ ? final_threads_->datagrams() : std::uint64_t{final_->counters().datagrams};
+  }
+  std::uint64_t final_send_errors() const noexcept {
+    return final_threads_ ? final_threads_->send_errors() : std::uint64_t{final_->counters().send_errors};
+  }
   Timestamp final_latency() const noexcept { return options_.final.latency; }
 
  private:
@@ -109,6 +118,7 @@ class Trigger {
       trigger_.bursts_->burst_began(number, base);
       if (trigger_.recorder_) trigger_.recorder_->burst_began(number);
       if (trigger_.final_) trigger_.final_->burst_began(number, base);
+      if (trigger_.final_threads_) trigger_.final_threads_->burst_began(number, base);
     }
     void burst_ended(const card::BurstEnded& burst) noexcept override {
       trigger_.bursts_->burst_ended(burst);
@@ -118,6 +128,7 @@ class Trigger {
     Trigger& trigger_;
   };
 
+  void open_final(card::Stream& stream);
   void run() noexcept;
   void note_times(const card::Stream& stream, Nanoseconds now) noexcept;
   void look(card::Stream& stream, Nanoseconds now) noexcept;
@@ -132,7 +143,8 @@ class Trigger {
   std::unique_ptr<ConditionsStore> conditions_;
   std::unique_ptr<BurstReports> bursts_;
   std::unique_ptr<Recorder> recorder_;
-  std::unique_ptr<FinalTrigger> final_;
+  std::unique_ptr<FinalTrigger> final_;  // in the card's thread, or in separate threads
+  std::unique_ptr<FinalThreads> final_threads_;
   BurstForwarder burst_forwarder_{*this};
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<BadPackets> bad_;
