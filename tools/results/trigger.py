@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
 
 from results.markdown import NONE, fixed, number, rate, sources, table
@@ -264,6 +264,14 @@ def largest_rate(measurements: Sequence[Measurement]) -> str:
     )
 
 
+def _by_figure(
+    bench: Bench, keys: Sequence[tuple[str, str]], shown: Callable[[float | None], str] = number
+) -> str:
+    """A row per figure (key, title), a column per measurement, and their sources."""
+    rows = [[title, *(shown(m["figures"].get(key)) for m in bench.all)] for key, title in keys]
+    return table(["figure", *(m["name"].partition("-")[2] for m in bench.all)], rows) + sources(bench.all)
+
+
 def overload(measurements: Sequence[Measurement]) -> str:
     """Shares answered in time above the capacity, header-only answers, recovery."""
     bench = Bench(measurements, "overload")
@@ -275,12 +283,34 @@ def overload(measurements: Sequence[Measurement]) -> str:
         ("recovery_load_ms", "recovery after the load fell, ms"),
         ("recovery_stop_ms", "recovery after a stop of 0.5 s, ms"),
     )
-    rows = [[title, *(number(m["figures"].get(key)) for m in bench.all)] for key, title in keys]
     return (
-        "Four boards, trigger and receiver on one host, `multiring` on the CPU, deadline 50 ms. "
-        "Capacity: largest rate without losses in runs of two seconds.\n\n"
-        + table(["figure", *(m["name"].partition("-")[2] for m in bench.all)], rows)
-        + sources(bench.all)
+        "Four boards, trigger and receiver on one host, `multiring`, deadline 50 ms. "
+        "Capacity: largest rate without losses in runs of two seconds.\n\n" + _by_figure(bench, keys)
+    )
+
+
+FINAL = (
+    ("events_per_s", "events/s"),
+    ("triggers", "triggers"),
+    ("triggers_in_time_share", "answered in time, share of triggers × boards"),
+    ("events_complete", "events complete"),
+    ("events_incomplete", "events incomplete"),
+    ("events_twice", "events twice"),
+    ("late", "triggers late"),
+    ("slack_p50_us", "slack, 50 %, µs"),
+    ("slack_p0_1_us", "slack, 0.1 %, µs"),
+    ("total_p99_us", "trigger: first packet to answer, 99 %, µs"),
+    ("frames_late", "trigger: frames late"),
+)
+
+
+def final(measurements: Sequence[Measurement]) -> str:
+    """Closed loop of the final trigger."""
+    bench = Bench(measurements, "demo")
+    return (
+        "The [loop](ttc.md#software-loop) closed at the detector's rate, L 1 ms. Boards, trigger, farm and "
+        "view share 16 cores; late triggers met a thread that waited for a core.\n\n"
+        + _by_figure(bench, FINAL)
     )
 
 
@@ -299,12 +329,9 @@ LOOPBACK = (
 def loopback(measurements: Sequence[Measurement]) -> str:
     """Lossless rate of the chain on one host, and cost of a packet."""
     bench = Bench(measurements, "loopback")
-    rows = [[title, *(rate(m["figures"].get(key)) for m in bench.all)] for key, title in LOOPBACK]
     return (
         "Boards, trigger and L0TP on one host, CPU, `math`; lossless as "
-        "[defined](benchmarks.md#definitions).\n\n"
-        + table(["figure", *(m["name"].partition("-")[2] for m in bench.all)], rows)
-        + sources(bench.all)
+        "[defined](benchmarks.md#definitions).\n\n" + _by_figure(bench, LOOPBACK, rate)
     )
 
 
