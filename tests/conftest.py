@@ -15,6 +15,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from monitored import Running
 from nanet.run import host
+from nanet.run.ports import free_ports, free_tcp_port
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -156,26 +157,13 @@ def silent_receiver() -> Iterator[str]:
 @pytest.fixture
 def free_udp_port() -> Callable[[], int]:
     """Function that returns free UDP ports of 127.0.0.1, each once."""
-    picked: set[int] = set()
-
-    def pick() -> int:
-        while True:
-            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-                sock.bind(("127.0.0.1", 0))
-                port = sock.getsockname()[1]
-            if port not in picked:
-                picked.add(port)
-                return port
-
-    return pick
+    return lambda: free_ports(1)[0]
 
 
 @pytest.fixture
 def running(nanet_program: str, tmp_path: Path, free_udp_port: Callable[[], int]) -> Iterator[Running]:
     """A trigger with its monitor."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        page = server.getsockname()[1]
-    run = Running(nanet_program, tmp_path, [free_udp_port(), free_udp_port(), page])
+    run = Running(nanet_program, tmp_path, [free_udp_port(), free_udp_port(), free_tcp_port()])
     try:
         yield run
     finally:

@@ -29,7 +29,7 @@ from nanet.report.final import (
 )
 from nanet.run.control import RunControl
 from nanet.run.live import View
-from nanet.run.process import free_port_pair, free_ports, free_tcp_port
+from nanet.run.ports import free_port_pair, free_ports, free_tcp_port
 from rich.console import Console
 
 from nanet import _core

@@ -20,7 +20,7 @@ import attrs
 import numpy as np
 
 from nanet.bench.tails import FrameTimes
-from nanet.run.process import free_ports
+from nanet.run.ports import free_ports
 
 POOL_S = 4.0  # of the boards before they send, on a slow host
 

@@ -34,7 +34,7 @@ from nanet.bench.chain import Programs, wait_for_port
 from nanet.bench.overload import FRAME_S, recovery_ms
 from nanet.bench.receiver import LATE, Answers
 from nanet.run.namespaces import End, Namespaces, available
-from nanet.run.process import free_ports
+from nanet.run.ports import free_ports
 
 FRAMES_PER_S = 500.0
 BEFORE_S, FAULT_S, AFTER_S = 1.0, 0.5, 1.5

@@ -13,7 +13,7 @@ from nanet.bench import Row, Settings, Sheet
 from nanet.bench.tails import ALONE_S, over_echo, spinning
 from nanet.config.sections import MAX_FRAMES
 from nanet.run import host
-from nanet.run.process import free_ports
+from nanet.run.ports import free_ports
 
 PERCENTILES = ("p50", "p90", "p99", "p99_9", "p99_99", "p99_999")
 EVENTS = 16  # 16 + 16 x 72 = 1168 B, the published size

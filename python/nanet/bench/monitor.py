@@ -23,7 +23,7 @@ from nanet.bench.chain import ChainResult, Programs, run_chain, wait_for_port
 from nanet.bench.latency import BUSY_DEADLINE_US, DEADLINE_US, EVENTS, pins
 from nanet.bench.trigger import kept_free, links, own_cores, trigger_options, when_due
 from nanet.run import host
-from nanet.run.process import free_ports, free_tcp_port
+from nanet.run.ports import free_ports, free_tcp_port
 
 SECONDS = 10.0
 WATCHERS = 3

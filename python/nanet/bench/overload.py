@@ -22,7 +22,7 @@ import numpy as np
 from nanet.bench import Settings, Sheet, median
 from nanet.bench.chain import Programs, wait_for_port
 from nanet.bench.receiver import LATE, Answers
-from nanet.run.process import free_ports
+from nanet.run.ports import free_ports
 
 FRAME_S = 256 * 256 * 0.097464731802e-9  # docs/formats.md, Time
 PROBE_S, RUN_S = 2.0, 5.0

@@ -29,7 +29,7 @@ from nanet.bench.chain import Programs, wait_for_port
 from nanet.bench.monitor import boards_here
 from nanet.bench.trigger import kept_free, links, own_cores, trigger_options
 from nanet.run import host
-from nanet.run.process import free_ports, free_tcp_port
+from nanet.run.ports import free_ports, free_tcp_port
 
 SECONDS = 600.0
 SPEED = 0.002  # on a host with few cores: a rate that any host sustains with these clients

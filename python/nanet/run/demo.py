@@ -48,7 +48,7 @@ from nanet.run.core_options import load_algorithm
 from nanet.run.links import ForwarderLink, NetemLink, netem_available
 from nanet.run.namespaces import End, Namespaces, available
 from nanet.run.placement import placement_of
-from nanet.run.process import free_port_pair, free_ports
+from nanet.run.ports import free_port_pair, free_ports
 
 START_S = 20.0  # a program without output for this time has failed
 END_S = 20.0

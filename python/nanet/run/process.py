@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Support for long-running programs: stop signals, status lines, free ports."""
+"""Support for long-running programs: stop signals, status lines."""
 
 from __future__ import annotations
 
 import json
 import signal
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,34 +15,6 @@ from nanet.errors import UsageError, describe_os_error
 from nanet.report.output import plain
 
 STATUS_S = 0.25
-
-
-def free_ports(number: int) -> list[int]:
-    """Free UDP ports of 127.0.0.1."""
-    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(number)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
-
-
-def free_port_pair() -> int:
-    """A free UDP port of 127.0.0.1 whose successor is free, too."""
-    while True:
-        (port,) = free_ports(1)
-        with suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as following:
-            following.bind(("127.0.0.1", min(port + 1, 65535)))
-            if port < 65535:
-                return port
-
-
-def free_tcp_port() -> int:
-    """A free TCP port of 127.0.0.1."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 class StopFlag:
