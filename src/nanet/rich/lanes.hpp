@@ -356,7 +356,12 @@ NANET_LANES_INLINE Floats square_root(const Floats& a) {
 }
 NANET_LANES_INLINE std::uint32_t signs(const Ints& m) {
 #if defined(__AVX512F__)
-  return _mm512_cmplt_epi32_mask(reinterpret_cast<__m512i>(m), _mm512_setzero_si512());
+  std::uint32_t r = _mm512_cmplt_epi32_mask(reinterpret_cast<__m512i>(m), _mm512_setzero_si512());
+#if defined(__SANITIZE_THREAD__)
+  // Under ThreadSanitizer g++ 12 spills the mask as 16 bits and reads it back as 32.
+  asm("" : "+r"(r));
+#endif
+  return r;
 #elif defined(__AVX2__)
   return static_cast<std::uint32_t>(_mm256_movemask_ps(reinterpret_cast<__m256>(m)));
 #else
