@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Free ports of 127.0.0.1 for programs that start later, reserved against other programs of nanet on this host."""
+"""Free ports of 127.0.0.1 for programs that start later, reserved against other processes of nanet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import suppress
 # Below the range from which Linux takes ports for sockets that name none (net.ipv4.ip_local_port_range).
 FIRST, END = 16_384, 32_768
 _random = random.SystemRandom()  # a seed that a test sets would give all processes the same ports
-# A name in the abstract namespace for each port: one process of a network namespace holds it, and exit frees it.
+# A name in the abstract namespace for each port: one process of a network namespace holds it, until it exits.
 _reserved: deque[socket.socket] = deque(maxlen=256)
 
 

@@ -16,7 +16,7 @@ constexpr auto nap = std::chrono::microseconds(100);
 
 }  // namespace
 
-FinalThreads::FinalThreads(const FinalTriggerOptions& options, std::vector<int> keep_off) {
+FinalThreads::FinalThreads(const FinalTriggerOptions& options, const std::vector<int>& keep_off) {
   FinalTriggerOptions one = options;
   one.boards.clear();
   if (one.farm.port != 0) lines_.push_back(std::make_unique<Line>(one));

@@ -19,7 +19,7 @@ namespace nanet::trigger {
 class FinalThreads final : public card::AnswerObserver {
  public:
   // keep_off: CPUs of other threads. Throws std::system_error (socket, thread).
-  FinalThreads(const FinalTriggerOptions& options, std::vector<int> keep_off);
+  FinalThreads(const FinalTriggerOptions& options, const std::vector<int>& keep_off);
   ~FinalThreads() override;
 
   // All three in the card's thread.
