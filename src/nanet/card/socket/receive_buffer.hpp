@@ -32,7 +32,7 @@ class ReceiveBuffer {
     if (age > hopeless_ && hopeless_ > 0 && os::receive_backlog(fd_) > nearly_full) {
       discarded = os::discard_received(fd_, arrival + (age - tolerated_));
       // Hopeless again before the relief: not a stop, an overload.
-      if (discards_++ > 0 && now - discarded_at_ < relief) resize(age);
+      if (now - discarded_at_ < relief) resize(age);
       discarded_at_ = now;
     } else {
       adapt(now, age);
@@ -69,8 +69,7 @@ class ReceiveBuffer {
   }
 
   int fd_, full_, bytes_;
-  Nanoseconds tolerated_, hopeless_, since_ = 0, discarded_at_ = 0;
-  std::uint64_t discards_ = 0;
+  Nanoseconds tolerated_, hopeless_, since_ = 0, discarded_at_ = -relief;
   bool old_ = false;
 };
 
