@@ -79,8 +79,8 @@ int main() {
   const std::vector<Site> wanted = alone();
   bool same = trouble[0] + trouble[1] == 0;
   for (unsigned n = 0; n < nodes; ++n)
-    same &= std::memcmp(field[n][steps % 2].data() + sites, wanted.data() + std::size_t{n} * slices * sites,
-                        sizeof(Site) * slices * sites) == 0;
+    same &= same_bits(field[n][steps % 2].data() + sites, wanted.data() + std::size_t{n} * slices * sites,
+                      std::size_t{slices} * sites);
   std::printf("%u steps of a %u x %u^3 lattice on %u nodes (threads, emulated cards): %s\n", steps,
               nodes * slices, length, nodes,
               same ? "equal to one node, bit for bit" : "DIFFERENT from one node");

@@ -3,6 +3,8 @@
 // into the neighbours' halos while it computes the inner ones. For kernels and for host threads.
 #pragma once
 
+#include <algorithm>
+
 #include "nanet/gpu/rdma.hpp"
 
 // Half spinors in single precision, as in lattice QCD: 48 B a site.
@@ -87,6 +89,11 @@ NANET_DEVICE_CODE void run_lattice(const nanet::gpu::Rdma& rdma, nanet::gpu::Rdm
     if (!gpu::quiet(rdma, work)) ++trouble;
   }
   if (thread == 0) *l.trouble = trouble;
+}
+
+inline bool same_bits(const Site* a, const Site* b, std::size_t sites) {
+  const auto* const bytes = reinterpret_cast<const std::byte*>(a);
+  return std::equal(bytes, bytes + sizeof(Site) * sites, reinterpret_cast<const std::byte*>(b));
 }
 
 // Start of the lattice; every site differs.

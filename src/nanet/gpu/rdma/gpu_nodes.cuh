@@ -232,7 +232,10 @@ class GpuRdma {
   // Number of the GPU, -1: pinned host memory with the same address on the GPU. Throws std::invalid_argument.
   static int memory_of(const void* at) {
     cudaPointerAttributes found{};
-    require(cudaPointerGetAttributes(&found, at), "attributes of an address");
+    if (cudaPointerGetAttributes(&found, at) != cudaSuccess) {
+      static_cast<void>(cudaGetLastError());
+      found.type = cudaMemoryTypeUnregistered;
+    }
     if (found.type == cudaMemoryTypeDevice) return found.device;
     if (found.type == cudaMemoryTypeHost && found.devicePointer == at) return -1;
     throw std::invalid_argument(
@@ -295,7 +298,7 @@ class GpuRdma {
     while (!stop.stop_requested()) {
       bool busy = false;
       for (Node& node : nodes_) {
-        if (nodes_.size() > 1) cudaSetDevice(node.gpu);
+        cudaSetDevice(node.gpu);
         busy |= serve(node);
       }
       idle = busy ? 0 : idle + 1;

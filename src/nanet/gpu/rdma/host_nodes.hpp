@@ -61,11 +61,15 @@ class HostRdma {
   Rdma argument(unsigned node) const {
     return rdma_argument(options_, layout_, bases_[node], node, domain(node));
   }
-  // The cards finish the operations posted so far and end.
+  // The cards finish the operations posted so far and end; blocks that wait end after them.
   void stop() noexcept {
-    for (std::size_t n = 0; n < cards_.size(); ++n)
-      contract::HostAccess::release(control(static_cast<unsigned>(n)).command, std::uint32_t{1});
+    interrupt();
     cards_.clear();  // joins
+  }
+  // The same, without waiting for the end. From any thread.
+  void interrupt() noexcept {
+    for (unsigned n = 0; n < nodes(); ++n)
+      contract::HostAccess::release(control(n).command, std::uint32_t{1});
   }
   RdmaCounters counters(unsigned node) const { return counters_of(control(node)); }
   CardControl& control(unsigned node) const { return *reinterpret_cast<CardControl*>(bases_[node]); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device library for RDMA with a host thread per block and per emulated card.
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -33,6 +34,11 @@ class HostMachine {
                                         const std::function<cases::Block()>& last = nullptr,
                                         bool stop = false) {
     std::vector<std::vector<Outcome>> outcomes(blocks.size());
+    const std::jthread watchdog([this](const std::stop_token& done) {
+      for (unsigned i = 0; i < 6000 && !done.stop_requested(); ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      if (!done.stop_requested()) nodes_.interrupt();  // blocks that wait for a lost event end
+    });
     {
       std::vector<std::jthread> threads, first;
       for (std::size_t b = 0; b < blocks.size(); ++b)
@@ -105,6 +111,36 @@ TEST(HostRdma, DoorbellCountsEntriesWithInlinePayload) {
                    cases::put_step(1, key, 0, nullptr, 0), cases::step(Step::Call::quiet)}}});
     EXPECT_EQ(contract::acquire(machine.nodes().control(0).doorbell), 3u + 4 + 1);
   }
+}
+
+TEST(HostRdma, DoorbellNeverGoesBack) {
+  RdmaOptions options;
+  options.shared = true;
+  options.entries = 16;
+  HostMachine machine(options);
+  std::byte* const here = machine.allocate(0, 256);
+  std::byte* const there = machine.allocate(1, 256);
+  const RdmaKey key = machine.register_memory(1, there, 256);
+  machine.start();
+  const std::uint32_t& doorbell = machine.nodes().control(0).doorbell;
+  std::uint32_t back = 0;
+  {
+    const std::jthread monitor([&](const std::stop_token& done) {
+      for (std::uint32_t last = 0; !done.stop_requested();) {
+        const std::uint32_t now = contract::acquire(doorbell);
+        back += now < last;
+        last = now;
+      }
+    });
+    std::vector<Step> steps;
+    for (unsigned i = 0; i < 1000; ++i)
+      steps.push_back(cases::put_step(1, key, 0, here, 1 + i % 192, torus::put_flag::inline_payload));
+    machine.run({{0, steps}, {0, steps}, {0, steps}, {0, steps}});
+  }
+  EXPECT_EQ(back, 0u);
+  std::uint32_t entries = 0;
+  for (unsigned i = 0; i < 1000; ++i) entries += 4 * (1 + (1 + i % 192 + 63) / 64);
+  EXPECT_EQ(contract::acquire(doorbell), entries);
 }
 
 TEST(HostRdma, BadOptionsAndRangesAreRefused) {
