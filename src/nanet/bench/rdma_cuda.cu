@@ -63,10 +63,6 @@ class CudaBench final : public RdmaBench {
     copy_once(8);  // the driver prepares its copies before the cards occupy the GPU
     nodes_.start();
   }
-  ~CudaBench() override { nodes_.stop(); }  // before memory is freed
-  CudaBench(const CudaBench&) = delete;
-  CudaBench& operator=(const CudaBench&) = delete;
-
   RdmaHalfRoundTrip half_round_trip(RdmaPath path, std::uint32_t bytes, std::uint32_t rounds) override {
     const std::uint32_t stride = message_stride(bytes);
     if (path != RdmaPath::gpu_to_gpu && 2 * std::size_t{stride} > host_bytes)
@@ -205,10 +201,10 @@ class CudaBench final : public RdmaBench {
                        [&](std::byte b) { return b == static_cast<std::byte>(fill_); });
   }
 
-  Side side_[2];  // destroyed after the nodes, which use its memory
+  Side side_[2];
   gpu::PinnedArray<std::uint64_t> readback_;
   unsigned fill_ = 0;
-  gpu::GpuRdma nodes_;
+  gpu::GpuRdma nodes_;  // ends before the memory that it uses
 };
 
 }  // namespace

@@ -84,10 +84,10 @@ class HostBench final : public RdmaBench {
     program(nodes_.argument(node), work, x);
   }
 
-  gpu::HostRdma nodes_;
   std::vector<std::byte> from_[2], to_[2];
   gpu::RdmaKey key_[2] = {};
   unsigned fill_ = 0;
+  gpu::HostRdma nodes_;  // ends before the memory that it uses
 };
 
 }  // namespace

@@ -214,7 +214,7 @@ inline void write_event(contract::Event& to, const contract::Event& e) {
   HostAccess::relax(to.n, e.n);
 }
 inline void copy_bytes(std::byte* to, const std::byte* from, std::uint32_t bytes, unsigned, unsigned) {
-  std::memmove(to, from, bytes);
+  if (bytes != 0) std::memmove(to, from, bytes);
 }
 inline unsigned thread_of_block() {
   return 0;

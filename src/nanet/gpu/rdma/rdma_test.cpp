@@ -67,8 +67,8 @@ class HostMachine {
     return outcomes;
   }
 
-  HostRdma nodes_;
   std::vector<std::unique_ptr<std::byte[]>> memory_;
+  HostRdma nodes_;  // ends before the memory that it uses
 };
 
 TEST(HostRdma, TransfersOfAllSizesAndAlignments) {
