@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "nanet/bench/rdma.hpp"
@@ -166,10 +168,20 @@ class CudaBench final : public RdmaBench {
     gpu::RdmaKey key = 0, host_key = 0;
   };
 
-  // Words written by the block of a node, after its end.
+  // Words written by the block of a node, after its end. Throws std::runtime_error for a block that does not
+  // end.
   const std::uint64_t* results(unsigned n, std::size_t words) {
+    using namespace std::chrono;
     Side& s = side_[n];
     require(cudaSetDevice(nodes_.gpu(n)), "GPU");
+    const auto until = steady_clock::now() + seconds(30);
+    while (cudaStreamQuery(s.stream.get()) == cudaErrorNotReady) {
+      if (steady_clock::now() > until) {
+        nodes_.stop();  // ends the blocks that wait
+        throw std::runtime_error("rdma: the block of node " + std::to_string(n) + " does not end");
+      }
+      std::this_thread::sleep_for(microseconds(20));
+    }
     require(cudaMemcpyAsync(readback_.get(), s.ticks.get(), words * sizeof(std::uint64_t),
                             cudaMemcpyDeviceToHost, s.stream.get()),
             "results");
