@@ -35,6 +35,14 @@ NANET_DEVICE_CODE void relax() {
 }
 using Access = contract::DeviceAccess;
 
+// Acquire and release; __threadfence() is sequentially consistent, which takes longer.
+NANET_DEVICE_CODE void fence_device() {
+  asm volatile("fence.acq_rel.gpu;" : : : "memory");
+}
+NANET_DEVICE_CODE void fence_system() {
+  asm volatile("fence.acq_rel.sys;" : : : "memory");
+}
+
 // First warp of the block: its lanes make these calls together.
 inline constexpr unsigned lanes = 32;
 NANET_DEVICE_CODE bool first_warp() {

@@ -107,12 +107,12 @@ NANET_DEVICE_CODE bool replace(std::uint64_t& word, std::uint64_t from, std::uin
   return found == from;
 }
 NANET_DEVICE_CODE void release_device(std::uint64_t& word, std::uint64_t value) {
-  __threadfence();
+  fence_device();
   contract::store_relaxed_device(&word, value);
 }
 NANET_DEVICE_CODE std::uint64_t acquire_device(const std::uint64_t& word) {
   const std::uint64_t value = contract::load_relaxed_device(&word);
-  __threadfence();
+  fence_device();
   return value;
 }
 NANET_DEVICE_CODE void release_lap(std::uint32_t& lap, std::uint32_t value, bool system) {

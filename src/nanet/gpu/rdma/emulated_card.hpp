@@ -106,9 +106,9 @@ NANET_DEVICE_CODE std::int64_t card_time() {
 // Orders all stores before, of every thread that a barrier orders before the caller.
 NANET_DEVICE_CODE void card_fence(bool far) {
   if (far)
-    __threadfence_system();
+    fence_system();
   else
-    __threadfence();
+    fence_device();
 }
 // After card_fence().
 template <class T>
