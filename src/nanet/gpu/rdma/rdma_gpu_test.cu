@@ -181,7 +181,14 @@ class GpuRdmaTest : public testing::Test {
 };
 using Machines =
     testing::Types<GpuMachine<Where::one_gpu>, GpuMachine<Where::two_gpus>, GpuMachine<Where::host_memory>>;
-TYPED_TEST_SUITE(GpuRdmaTest, Machines);
+struct Names {
+  template <class Machine>
+  static std::string GetName(int) {
+    if (std::is_same_v<Machine, GpuMachine<Where::one_gpu>>) return "OneGpu";
+    return std::is_same_v<Machine, GpuMachine<Where::two_gpus>> ? "TwoGpus" : "HostMemory";
+  }
+};
+TYPED_TEST_SUITE(GpuRdmaTest, Machines, Names);
 
 TYPED_TEST(GpuRdmaTest, TransfersOfAllSizesAndAlignments) {
   cases::transfers_of_all_sizes_and_alignments<TypeParam>(3000, 200'000);
