@@ -42,7 +42,8 @@ class Loopback {
       send(sender.get(), packet.data(), bytes, 0);
       Answer answer;
       pollfd wait{answers_.get(), POLLIN, 0};  // the socket does not block
-      if (poll(&wait, 1, 5000) != 1 || recv(answers_.get(), &answer, sizeof answer, 0) != sizeof answer) break;
+      if (poll(&wait, 1, 5000) != 1 || recv(answers_.get(), &answer, sizeof answer, 0) != sizeof answer)
+        break;
       const Answer wanted = expected({packet.data(), bytes});
       right += std::memcmp(&answer, &wanted, sizeof answer) == 0;
     }

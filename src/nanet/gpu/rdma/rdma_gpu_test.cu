@@ -262,6 +262,8 @@ TEST(GpuRdmaMemory, OnlyMemoryThatTheGpuReachesIsRegistered) {
   nodes.start();
   nodes.stop();
   nodes.start();  // again
+  // Freeing memory waits for kernels that stay resident.
+  nodes.stop();
 }
 
 TEST(GpuRdmaMemory, AGpuThatIsNotThereIsRefused) {
