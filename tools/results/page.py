@@ -11,6 +11,7 @@ from results.devices import gateware, gpu, watching
 from results.fuzzing import fuzzing
 from results.markdown import number, table
 from results.measurements import RESULTS, ROOT, Bench, Measurement, isolated
+from results.torus import torus
 from results.trigger import (
     chain,
     cluster,
@@ -95,6 +96,7 @@ TOPICS: tuple[tuple[str, Callable[[Sequence[Measurement]], str]], ...] = (
     ("GPU", gpu),
     ("Monitor and recording", watching),
     ("Gateware", gateware),
+    ("Torus", torus),
     ("Targets", targets),
     ("Development", history),
 )
