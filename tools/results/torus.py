@@ -20,11 +20,10 @@ def puts(measurements: Sequence[Measurement]) -> str:
     bench = Bench(measurements, "rdma")
     trips, streams = [], []
     for m in bench.all:
-        between = next(row["between"] for row in m["rows"] if "between" in row)
         for row in m["rows"]:
             if "path" in row:
                 times = (number(row[key]) for key in ("half_round_trip_us", "p99_us"))
-                trips.append([f"{row['path']}, {between}", m["machine"], number(row["bytes"]), *times])
+                trips.append([row["path"], m["machine"], number(row["bytes"]), *times])
             elif "published" in row:
                 trips.append([row["published"], "published", "", number(row["half_round_trip_us"]), ""])
             elif "put_bytes" in row:
@@ -32,19 +31,22 @@ def puts(measurements: Sequence[Measurement]) -> str:
                 by = "copy engine" if row["by_copy_engine"] else "threads"
                 streams.append(
                     [
-                        f"{row['put_bytes']:_}".replace("_", " "),
+                        f"{row['put_bytes'] // 1024}",
                         m["machine"],
                         by,
                         *speeds,
                         fixed(2)(row["share"]),
                     ]
                 )
+    places = "; ".join(
+        f"{m['machine']}: {row['between']}" for m in bench.all for row in m["rows"] if "between" in row
+    )
     return (
-        "[Puts by kernels](torus.md#puts-by-kernels) with emulated cards, half a round trip; "
+        f"[Puts by kernels](torus.md#puts-by-kernels), emulated cards ({places}), half a round trip; "
         "G: GPU memory, H: host memory, staged: through host memory:\n\n"
         + table(["path", "machine", "B", "µs", "99 %, µs"], trips)
         + "\nPuts of one kernel beside the GPU's copy engine, B/s:\n\n"
-        + table(["bytes of a put", "machine", "moved by", "puts", "copies", "share"], streams)
+        + table(["KiB of a put", "machine", "moved by", "puts", "copies", "share"], streams)
         + sources(bench.all)
     )
 
