@@ -83,14 +83,20 @@ module frame_merge
   logic [3:0] walk_ready;
   logic [3:0][127:0] rd_data;
 
-  // The copier is never refused; a walker waits. A direct read joins the cycle of the copier's read before.
-  logic [3:0] copy_reads_q;
-  always_ff @(posedge clk) for (int b = 0; b < 4; b++) copy_reads_q[b] <= copy_rd[b].valid;
+  // The copier is never refused; a walker waits. A direct read meets the reads of three cycles before.
+  logic [3:0] reads_q, reads_q2, reads_q3;
+  logic [3:0][12:0] direct_offset;
+  always_ff @(posedge clk) begin
+    for (int b = 0; b < 4; b++) reads_q[b] <= rd[b].valid;
+    reads_q2 <= reads_q;
+    reads_q3 <= reads_q2;
+  end
   always_comb begin
     for (int b = 0; b < 4; b++) begin
-      walk_ready[b] = !copy_rd[b].valid && !(walk_rd[b].direct && copy_reads_q[b]);
-      rd[b]         = copy_rd[b].valid ? copy_rd[b] : walk_rd[b];
-      rd[b].valid   = copy_rd[b].valid || (walk_rd[b].valid && walk_ready[b]);
+      walk_ready[b]    = walk_rd[b].direct ? !reads_q3[b] : !copy_rd[b].valid;
+      rd[b]            = copy_rd[b].valid ? copy_rd[b] : walk_rd[b];
+      rd[b].valid      = copy_rd[b].valid || (walk_rd[b].valid && !walk_rd[b].direct);
+      direct_offset[b] = walk_rd[b].offset;
     end
   end
 

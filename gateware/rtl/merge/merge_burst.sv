@@ -97,9 +97,10 @@ module merge_burst
                           ((state_q == BurstWords && wr_rsp.ready) || state_q == BurstDrop);
   end
 
-  always_ff @(posedge clk) room <= level[0] <= ($bits(level[0]))'(Depth - 20) &&
-                                   level[1] <= ($bits(level[1]))'(Depth - 20);
-  assign drained = flush && words == '0 && state_q == BurstIdle;
+  always_ff @(posedge clk) begin
+    room    <= level[0] <= ($bits(level[0]))'(Depth - 20) && level[1] <= ($bits(level[1]))'(Depth - 20);
+    drained <= flush && words == '0 && state_q == BurstIdle;
+  end
 
   assign tlb_req.valid = state_q == BurstTranslate;
   assign tlb_req.vaddr = vaddr_q[which_q];

@@ -24,7 +24,7 @@ module merge_copy
     input  merge_event_t in,
 
     /*
-     * store; data four cycles later, never refused
+     * store; data five cycles later, never refused
      */
     output merge_read_t [3:0]        rd,
     input  logic [3:0][127:0]        rd_data,
@@ -59,40 +59,51 @@ module merge_copy
   logic event_valid_q;
   logic [3:0] rest_q, rest_in, rest_after;  // boards with hits
   logic [1:0] pick;
-  logic fragment_valid_q, fragment_first_q, take_fragment, chunk_ends, issue;
+  logic [3:0] short_q;  // boards with one chunk
+  // Computed with the registers that they follow from: the fragment's last chunk, the event's last fragment.
+  logic ends_q, single_q;
+  logic fragment_valid_q, fragment_first_q, take_fragment, issue;
   fragment_t fragment_q, fragment_in;
   logic segment_q;
   logic [5:0] slot_q;
+
+  function automatic logic at_most_one(input logic [3:0] boards);
+    return (boards & (boards - 4'd1)) == '0;
+  endfunction
 
   always_comb begin
     for (int b = 0; b < 4; b++) rest_in[b] = in.hits[b] != 0;
     pick       = rest_q[0] ? 2'd0 : rest_q[1] ? 2'd1 : rest_q[2] ? 2'd2 : 2'd3;
     rest_after = rest_q & ~(4'd1 << pick);
     fragment_in = '{board: pick, at: event_q.at[pick], left: rest_q == 0 ? '0 : 13'(event_q.hits[pick]),
-                    last: rest_after == 0, opened: event_q.opened, boards: event_q.boards,
+                    last: single_q, opened: event_q.opened, boards: event_q.boards,
                     truncated: event_q.truncated, hits: event_q.hits, delay: event_q.delay};
   end
   assign issue         = fragment_valid_q && room;
-  assign chunk_ends    = issue && fragment_q.left <= 13'd8;
-  assign take_fragment = !fragment_valid_q || chunk_ends;
-  assign in_ready      = !event_valid_q || (take_fragment && rest_after == 0);
+  assign take_fragment = !fragment_valid_q || (room && ends_q);
+  assign in_ready      = !event_valid_q || (take_fragment && single_q);
 
   always_ff @(posedge clk) begin
     if (in_ready) begin
       event_q       <= in;
       rest_q        <= rest_in;
+      single_q      <= at_most_one(rest_in);
       event_valid_q <= in_valid;
+      for (int b = 0; b < 4; b++) short_q[b] <= in.hits[b] <= 6'd8;
     end else if (take_fragment) begin
-      rest_q <= rest_after;
+      rest_q   <= rest_after;
+      single_q <= at_most_one(rest_after);
     end
     if (take_fragment) begin
       fragment_q       <= fragment_in;
       fragment_valid_q <= event_valid_q;
       fragment_first_q <= 1'b1;
+      ends_q           <= rest_q == 0 || short_q[pick];
     end else if (issue) begin
       fragment_q.at    <= fragment_q.at + 13'd16;
       fragment_q.left  <= fragment_q.left - 13'd8;
       fragment_first_q <= 1'b0;
+      ends_q           <= fragment_q.left <= 13'd16;
     end
     if (start) begin
       slot_q    <= slot;
@@ -103,6 +114,7 @@ module merge_copy
         fragment_q.board <= board;
         fragment_q.at    <= '0;
         fragment_q.left  <= {units[9:0], 3'd0};
+        ends_q           <= 1'b0;  // an empty chunk follows a single one
         fragment_q.last  <= 1'b1;
       end
     end
@@ -137,15 +149,15 @@ module merge_copy
     logic [3:0][7:0]  delay;
   } chunk_t;
 
-  chunk_t [4:0] chunk_q;
+  chunk_t [5:0] chunk_q;  // 5: beside words_q
   always_ff @(posedge clk) begin
     chunk_q[0] <= '{valid: issue, board: fragment_q.board,
                     hits: fragment_q.left >= 13'd8 ? 4'd8 : fragment_q.left[3:0], first: fragment_first_q,
                     last: fragment_q.last && fragment_q.left <= 13'd8, opened: fragment_q.opened,
                     boards: fragment_q.boards, truncated: fragment_q.truncated, counts: fragment_q.hits,
                     delay: fragment_q.delay};
-    for (int i = 1; i < 5; i++) chunk_q[i] <= chunk_q[i-1];
-    if (rst) for (int i = 0; i < 5; i++) chunk_q[i].valid <= 1'b0;
+    for (int i = 1; i < 6; i++) chunk_q[i] <= chunk_q[i-1];
+    if (rst) for (int i = 0; i < 6; i++) chunk_q[i].valid <= 1'b0;
   end
 
   // Data of the store, hits beyond the chunk zero.
@@ -154,7 +166,7 @@ module merge_copy
   logic [16:0] hits_q, hits_after;
   logic [15:0] first_q;
   logic fresh_q, fits;
-  assign here       = chunk_q[3];
+  assign here       = chunk_q[4];
   assign hits_after = hits_q + 17'(here.hits);
   assign fits       = segment_q || hits_after <= 17'(MergeHits);
   always_comb begin
@@ -183,13 +195,17 @@ module merge_copy
 
   // ------------------------------------------------------------------ sums and order, shift, words
 
-  chunk_t now_q;  // one cycle behind chunk_q[4]
+  chunk_t now_q;  // one cycle behind chunk_q[5]
   logic [15:0] first_q2;
   logic [10:0] above_q;
   logic signed [7:0] sum, sum_q;
   logic descends, descends_q, disordered_q;
-  logic [383:0] shifted_q, packed_words;
-  logic [255:0] rest_words_q;
+  // The words rotated to their places among 16; the places that they fill in this word and in the next one.
+  logic [7:0][15:0] rotated_q;
+  logic [15:0] here_q;
+  logic [7:0] beyond_q;
+  logic [15:0][15:0] rest_words_q, packed_words;
+  logic [7:0][15:0] next_words;
   logic signed [15:0] event_sum_q, event_sum;
   merged_row_t row, row_q;
   logic odd_row_q, makes_row, disorder;
@@ -200,10 +216,14 @@ module merge_copy
     descends = 1'b0;
     for (int i = 0; i < 8; i++) sum += 8'(signed'(words_q[i][15:11]));
     for (int i = 1; i < 8; i++)
-      if (4'(i) < chunk_q[4].hits && words_q[i][10:0] <= words_q[i-1][10:0]) descends = 1'b1;
-    if (!chunk_q[4].first && chunk_q[4].hits != 0 && words_q[0][10:0] <= above_q) descends = 1'b1;
+      if (4'(i) < chunk_q[5].hits && words_q[i][10:0] <= words_q[i-1][10:0]) descends = 1'b1;
+    if (!chunk_q[5].first && chunk_q[5].hits != 0 && words_q[0][10:0] <= above_q) descends = 1'b1;
   end
-  assign packed_words = {128'd0, rest_words_q} | shifted_q;
+  always_comb begin
+    for (int i = 0; i < 16; i++)
+      packed_words[i] = here_q[i] ? rest_words_q[i] | rotated_q[3'(i)] : rest_words_q[i];
+    for (int i = 0; i < 8; i++) next_words[i] = beyond_q[i] ? rotated_q[i] : '0;
+  end
   assign event_sum    = event_sum_q + 16'(sum_q);
   assign disorder     = disordered_q || descends_q;
   assign makes_row    = now_q.valid && now_q.last && !segment_q && rows_q < 10'(MergeRows);
@@ -214,23 +234,26 @@ module merge_copy
   end
 
   always_ff @(posedge clk) begin
-    if (chunk_q[4].valid) above_q <= words_q[7][10:0];
-    now_q      <= chunk_q[4];
+    if (chunk_q[5].valid) above_q <= words_q[7][10:0];
+    now_q      <= chunk_q[5];
     first_q2   <= first_q;
     sum_q      <= sum;
     descends_q <= descends;
-    shifted_q  <= 384'(words_q) << {place_q, 4'd0};
+    for (int i = 0; i < 8; i++) begin
+      rotated_q[i] <= words_q[3'(i)-place_q[2:0]];
+      beyond_q[i]  <= 4'd8 + 4'(i) < place_q;
+    end
+    for (int i = 0; i < 16; i++) here_q[i] <= 5'(i) >= 5'(place_q) && 5'(i) < 5'(place_q) + 5'd8;
     place_q2   <= place_q;
     add_q2     <= add_q;
     out_valid  <= '0;
-    out_data   <= {row, row_q, packed_words[255:0]};
+    out_data   <= {row, row_q, packed_words};
     if (now_q.valid) begin
       event_sum_q  <= now_q.last ? '0 : event_sum;
       disordered_q <= !now_q.last && disorder;
       if (add_q2 != 0) begin
         out_valid[0] <= 5'(place_q2) + 5'(add_q2) >= 5'd16;
-        rest_words_q <= 5'(place_q2) + 5'(add_q2) >= 5'd16 ? {128'd0, packed_words[383:256]} :
-                                                            packed_words[255:0];
+        rest_words_q <= 5'(place_q2) + 5'(add_q2) >= 5'd16 ? {128'd0, next_words} : packed_words;
       end
       if (makes_row) begin
         row_q        <= row;
@@ -258,7 +281,7 @@ module merge_copy
 
   assign idle = !event_valid_q && !fragment_valid_q && !now_q.valid && !chunk_q[0].valid &&
                 !chunk_q[1].valid && !chunk_q[2].valid && !chunk_q[3].valid && !chunk_q[4].valid &&
-                out_valid == 0;
+                !chunk_q[5].valid && out_valid == 0;
 
   logic unused;
   assign unused = &{1'b0, units[11:10], here, now_q};

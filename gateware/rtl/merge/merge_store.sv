@@ -55,13 +55,13 @@ module merge_store
     output logic             dropped,
 
     /*
-     * reads, per board
+     * reads, per board; offsets of direct ones
      */
     input  merge_read_t [3:0]        rd,
+    input  logic [3:0][12:0]         direct_offset,
     output logic [3:0][127:0]        rd_data
 );
 
-  localparam int unsigned PageW = $clog2(PAGES);
   localparam int unsigned SlotW = $clog2(SLOTS);
   localparam int unsigned DeviceW = DEVICES > 1 ? $clog2(DEVICES) : 1;
 
@@ -85,13 +85,14 @@ module merge_store
   merge_place_t place_q;
   logic [15:0] index_q, left_q;
   logic [5:0] slot_q;
-  logic [PageW-1:0] number_q;
   logic [3:0] line_q;
-  logic hit_q, free_q, next_q, known_q, take, claim;
+  // Of the slot and page: used, by this frame, a write of it passed; pages known, exactly one page less; the
+  // write begins a page, begins the segment; a page is free.
+  logic used_here_q, same_q, passed_here_q, more_q, equal_q, page_begins_q, begins_q, room_q;
+  logic known, claim, take, taken_q;
   logic [3:0] board_is, board_free, board_ready, board_drop_q, board_dropped, board_dropped_q;
   logic drop_safe;
   logic [3:0][5:0] count;
-  logic [3:0][PageW-1:0] number, free_number;
   logic [7:0] tag_q;
 
   // ------------------------------------------------------------------ slots
@@ -120,8 +121,11 @@ module merge_store
   // Read by all boards; used of one.
   logic [5:0] count_here;
   assign count_here = count[place_q.board];
-  assign claim = state_q == StoreJudge && free_q;
-  assign take  = state_q == StoreJudge && next_q;
+  assign known = used_here_q && same_q && more_q;
+  assign claim = state_q == StoreJudge && !used_here_q && begins_q && room_q;
+  // The first write to a page begins with its first byte, unless an earlier one has passed.
+  assign take  = claim || (state_q == StoreJudge && used_here_q && same_q && !passed_here_q && equal_q &&
+                           page_begins_q && room_q);
 
   logic [33:0] product_q;
   logic [63:0] vaddr_q, paddr_q;
@@ -131,9 +135,10 @@ module merge_store
   logic [7:0] passes_done_q;
   logic [4:0] done_writes, writes_q, writes;
   logic halves_q, high_q, half_ends;  // a write that crosses a page passes in halves of a word
+  logic short_q;  // at most 16 B are left
   logic [12:0] page_end;
 
-  assign half_ends           = high_q || left_q <= 16'd16;
+  assign half_ends           = high_q || short_q;
   assign s_wr_rsp.ready      = state_q == StoreWords || state_q == PassDrop ||
                                (state_q == PassWords && wr_rsp.ready && (!halves_q || half_ends));
   assign s_wr_rsp.done_valid = done_valid && passes_done_q >= 8'(done_writes);
@@ -145,7 +150,7 @@ module merge_store
   assign tlb_req.vaddr = vaddr_q;
   assign wr_req.valid  = state_q == PassWords && s_wr_req.valid;
   assign wr_req.cmd    = '{addr: paddr_q, len: !halves_q ? s_wr_req.cmd.len :
-                                               left_q <= 16'd16 ? left_q : 16'd16, tag: '0};
+                                               short_q ? left_q : 16'd16, tag: '0};
   assign wr_req.last   = s_wr_req.last || halves_q;
   assign wr_data       = high_q ? {128'd0, s_wr_data[255:128]} : s_wr_data;
   assign page_end      = 13'(vaddr_q[11:0]) + left_q[12:0];
@@ -163,6 +168,7 @@ module merge_store
         index_q <= index_in;
         slot_q  <= 6'(index_in[SlotW-1:0]);
         left_q  <= s_wr_req.cmd.len;
+        short_q <= s_wr_req.cmd.len <= 16'd16;
         tag_q   <= s_wr_req.cmd.tag;
         writes_q <= '0;
         halves_q <= 1'b0;
@@ -170,31 +176,32 @@ module merge_store
         if (s_wr_req.valid && done_room && !dropping_this && ready) state_q <= StoreLook;
       end
       StoreLook: begin
-        hit_q   <= used_q[slot_q[SlotW-1:0]] && frame_of == index_q;
-        free_q  <= !used_q[slot_q[SlotW-1:0]] && place_q.offset == 0 && board_free[place_q.board];
-        known_q <= used_q[slot_q[SlotW-1:0]] && frame_of == index_q && count_here > 6'(place_q.offset[12:8]);
-        // The first write to a page begins with its first byte, unless an earlier one has passed.
-        next_q  <= place_q.offset[7:0] == 0 && board_free[place_q.board] &&
-                   (!used_q[slot_q[SlotW-1:0]] ? place_q.offset == 0 :
-                    frame_of == index_q && !passed_q[slot_q[SlotW-1:0]] &&
-                    count_here == 6'(place_q.offset[12:8]));
-        state_q <= StoreJudge;
+        used_here_q   <= used_q[slot_q[SlotW-1:0]];
+        same_q        <= frame_of == index_q;
+        passed_here_q <= passed_q[slot_q[SlotW-1:0]];
+        more_q        <= count_here > 6'(place_q.offset[12:8]);
+        equal_q       <= count_here == 6'(place_q.offset[12:8]);
+        page_begins_q <= place_q.offset[7:0] == 0;
+        begins_q      <= place_q.offset == 0;
+        room_q        <= board_free[place_q.board];
+        state_q       <= StoreJudge;
       end
       StoreJudge: begin
-        number_q <= known_q ? number[place_q.board] : free_number[place_q.board];
-        line_q   <= place_q.offset[7:4];
-        state_q  <= known_q || next_q ? StoreWords : PassAddress;
-        if (free_q) begin
+        line_q  <= place_q.offset[7:4];
+        taken_q <= take;
+        state_q <= known || take ? StoreWords : PassAddress;
+        if (claim) begin
           used_q[slot_q[SlotW-1:0]]   <= 1'b1;
           passed_q[slot_q[SlotW-1:0]] <= 1'b0;
-        end else if (hit_q && !known_q && !next_q) begin
+        end else if (used_here_q && same_q && !known && !take) begin
           passed_q[slot_q[SlotW-1:0]] <= 1'b1;
         end
       end
       StoreWords: begin
         if (s_wr_req.valid) begin
-          left_q <= left_q - 16'd32;
-          line_q <= line_q + 4'd2;
+          left_q  <= left_q - 16'd32;
+          short_q <= left_q <= 16'd48;
+          line_q  <= line_q + 4'd2;
           if (s_wr_req.last) state_q <= StoreIdle;
         end
       end
@@ -219,6 +226,7 @@ module merge_store
           if (halves_q) begin
             high_q   <= !high_q;
             left_q   <= left_q - 16'd16;
+            short_q  <= left_q <= 16'd32;
             vaddr_q  <= vaddr_q + 64'd16;
             writes_q <= writes_q + 1'b1;
             state_q  <= PassTranslate;
@@ -270,17 +278,16 @@ module merge_store
         .slot       (slot_q),
         .page       (place_q.offset[12:8]),
         .count      (count[b]),
-        .number     (number[b]),
         .free_valid (board_free[b]),
-        .free_number(free_number[b]),
         .take       (take && board_is[b]),
         .clear      (claim),
         .wr_en      (state_q == StoreWords && s_wr_req.valid && board_is[b]),
-        .wr_high    (left_q > 16'd16),
-        .wr_number  (number_q),
+        .wr_taken   (taken_q),
+        .wr_high    (!short_q),
         .wr_line    (line_q),
         .wr_data    (s_wr_data),
         .rd         (rd[b]),
+        .direct_offset(direct_offset[b]),
         .rd_data    (rd_data[b]),
         .drop       (board_drop_q[b]),
         .drop_slot  (slot),

@@ -116,7 +116,7 @@ module merge_write
   logic [3:0][11:0] units_q;
   logic [3:0] covered, empty;
   logic [33:0] product_q;
-  logic [63:0] vaddr_q;
+  logic [63:0] vaddr_q, rows_vaddr_q, hits_vaddr_q, segment_vaddr_q;
   logic [15:0] buffer, index_q;
   logic [DeviceW-1:0] device;
   logic given_q, drained_q, leaves_q, written, dropped_q, held_q, seen, room_q;
@@ -161,9 +161,7 @@ module merge_write
   assign copy_start  = state_q == WriteStart || state_q == WriteSegment;
   assign copy_flush  = (state_q == WriteFlush || state_q == WriteSegmentFlush) && copy_idle;
   assign burst_start = {state_q == WriteStart, copy_start};
-  assign start_vaddr = {vaddr_q + 64'(HeaderBytes),
-                        state_q == WriteStart ? vaddr_q + 64'(HeaderBytes + 16 * MergeRows) :
-                        vaddr_q + 64'(HeaderBytes) + {49'd0, segment_q, 13'd0}};
+  assign start_vaddr = {rows_vaddr_q, state_q == WriteStart ? hits_vaddr_q : segment_vaddr_q};
   assign tail        = {events[0], 4'd0, copied[3:0], 1'b0};
 
   assign closing_valid = state_q == WriteClose && !given_q;
@@ -177,6 +175,8 @@ module merge_write
     fence_q   <= fence;
     product_q <= 34'(buffer) * 34'(buffer_units);
     vaddr_q   <= base_vaddr[device] + {24'd0, product_q, 6'd0};
+    rows_vaddr_q <= vaddr_q + 64'(HeaderBytes);
+    hits_vaddr_q <= vaddr_q + 64'(HeaderBytes + 16 * MergeRows);
     if (state_q != WriteClose) index_q <= notice.index;
     // A notification waits for the writes of its frame.
     if (state_q == WriteJudge) closing_fence <= closing_fence + 1'b1;
@@ -207,6 +207,7 @@ module merge_write
         held_q    <= held;
         room_q    <= empty != '1 && !(held && !passed && covered == '1);
         segment_q <= '0;
+        segment_vaddr_q <= rows_vaddr_q;
         state_q   <= empty == '1 || (held && !passed && covered == '1) ? WriteStart :
                      held ? WriteSegment : WriteClose;
         if (empty != '1 && !held) begin
@@ -236,6 +237,7 @@ module merge_write
       WriteSegmentDrain: begin
         if (drained && copy_idle) begin
           segment_q <= segment_q + 1'b1;
+          segment_vaddr_q <= segment_vaddr_q + 64'(SegmentBytes);
           state_q   <= segment_q == 2'd3 ? WriteClose : WriteSegment;
           unmerged  <= segment_q == 2'd3;
         end

@@ -112,7 +112,7 @@ module trigger_line
   // ---------------------------------------------------------------- the decision at the input
 
   decision_t input_q;
-  logic input_valid_q, aged_q, step, same_place;
+  logic input_valid_q, aged_q, step, same_place, met_q;
   // Computed one cycle before; `now` is unchanged since, as no decision goes on in the cycle of a tick.
   logic [31:0] age_q;
   place_t age_limit_q, sweep_base_q;
@@ -161,9 +161,11 @@ module trigger_line
   logic write_valid_q;
   place_t write_place_q;
 
-  assign same_place = read_q.valid && read_q.place == place_t'(input_q.timestamp)
-                      || op_q.valid && op_q.place == place_t'(input_q.timestamp)
-                      || write_valid_q && write_place_q == place_t'(input_q.timestamp);
+  // Met one cycle before: now in op_q, or being written.
+  assign same_place = met_q || read_q.valid && read_q.place == place_t'(input_q.timestamp);
+  always_ff @(posedge clk)
+    met_q <= read_q.valid && read_q.place == place_t'(input_q.timestamp)
+             || op_q.valid && op_q.place == place_t'(input_q.timestamp);
 
   always_comb begin
     begin_op = '{
@@ -181,9 +183,11 @@ module trigger_line
     else if (clear_step) begin_op.place = place_t'(clear_at_q);
   end
 
+  // No operation reads a place in the cycle of its write, but for an idle one, whose word is not used.
   ram_1r1w #(
-      .WIDTH($bits(content_t)),
-      .DEPTH(Places)
+      .WIDTH  ($bits(content_t)),
+      .DEPTH  (Places),
+      .CHECKED(1'b0)
   ) i_places (
       .clk,
       .wr_en  (write_valid_q),

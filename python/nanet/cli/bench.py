@@ -72,6 +72,7 @@ def bench(
     device: Annotated[
         str, typer.Option("--device", help="As in `nanet trigger`; for every benchmark with a GPU.")
     ] = "auto",
+    card: Annotated[str, typer.Option("--card", help="As in `nanet trigger` (overload).")] = "socket",
     card_threads: Annotated[
         int,
         typer.Option(
@@ -132,6 +133,7 @@ def bench(
             events=events,
             rate=rate,
             device=executor(device),
+            card=Card(card=card).card,
             card_threads=card_threads,
             board_threads=board_threads,
             batch_us=batch_us,
