@@ -5,6 +5,7 @@ module frame_merge
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
   import nanet_merge_pkg::*;
+  import nanet_ttc_pkg::*;
 #(
     // Receive channels.
     parameter int unsigned CHANNELS = 2,
@@ -30,6 +31,7 @@ module frame_merge
     input  logic [4:0]               log2_devices,
     input  logic [DEVICES-1:0][63:0] base_vaddr,
     input  logic [17:0]              buffer_units,
+    input  ttc_stamp_t               ttc_stamp,     // zero without TTC
     output logic                     ready,
 
     /*
@@ -79,6 +81,7 @@ module frame_merge
   logic held, passed, drop, dropped;
   logic [5:0] slot;
   logic [3:0][5:0] pages;
+  logic [31:0] first_period;
   merge_read_t [3:0] rd, walk_rd, copy_rd;
   logic [3:0] walk_ready;
   logic [3:0][127:0] rd_data;

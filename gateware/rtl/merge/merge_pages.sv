@@ -15,21 +15,22 @@ module merge_pages
     output logic ready,  // the free list is filled
 
     /*
-     * table: pages of a slot, which stands for a cycle before `take`
+     * table: pages of a slot, a cycle later; it stands until `take`
      */
     input  logic [5:0]               slot,
     input  logic [4:0]               page,
     output logic [5:0]               count,
 
     /*
-     * a free page, which becomes the next page of the slot, or its first one after `clear`
+     * a free page: held, and the next page of the slot with `take` a cycle later, or its first one if `clear`
      */
     output logic free_valid,
+    input  logic hold,
     input  logic take,
     input  logic clear,
 
     /*
-     * 32 B to lines of 16 B, the first line and the next one; of the page taken last, or of `page`, which
+     * 32 B to lines of 16 B, the first line and the next one; of the page held last, or of `page`, which
      * has stood for two cycles
      */
     input logic         wr_en,
@@ -50,7 +51,7 @@ module merge_pages
      */
     input  logic       drop,       // held until dropped
     input  logic [5:0] drop_slot,
-    output logic [5:0] drop_count, // pages of that slot
+    output logic [5:0] drop_count, // pages of that slot, a cycle later
     output logic       dropped
 );
 
@@ -65,11 +66,12 @@ module merge_pages
   // ------------------------------------------------------------------ page table
 
   (* no_rw_check *) logic [5:0] counts[SLOTS];
-  logic [5:0] count_q, next;
-  assign count      = counts[slot[SlotW-1:0]];
-  assign drop_count = counts[drop_slot[SlotW-1:0]];
-  assign next       = clear ? '0 : count_q;
-  always_ff @(posedge clk) count_q <= count;
+  logic [5:0] next;
+  assign next = clear ? '0 : count;
+  always_ff @(posedge clk) begin
+    count      <= counts[slot[SlotW-1:0]];
+    drop_count <= counts[drop_slot[SlotW-1:0]];
+  end
   always_ff @(posedge clk) if (clear || take) counts[slot[SlotW-1:0]] <= next + 6'(take);
 
   // Even and odd pages in separate memories, so that a page and the next one are found in one cycle. A third
@@ -86,7 +88,7 @@ module merge_pages
     even_number_q <= even_number;
     odd_number_q  <= odd_number;
     number_q      <= number;
-    if (take) taken_q <= free_number;
+    if (hold) taken_q <= free_number;
   end
   assign rd_page    = drop ? drop_q[4:0] : rd.offset[12:8];
   assign rd_slot    = drop ? drop_slot[SlotW-1:0] : rd.slot[SlotW-1:0];

@@ -5,6 +5,7 @@ module merge_store
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
   import nanet_merge_pkg::*;
+  import nanet_ttc_pkg::*;
 #(
     // Open frames; a power of two, at most 64.
     parameter int unsigned SLOTS = 64,
@@ -24,6 +25,7 @@ module merge_store
     input  logic [4:0]               log2_devices,
     input  logic [DEVICES-1:0][63:0] base_vaddr,
     input  logic [17:0]              buffer_units,
+    input  ttc_stamp_t               ttc_stamp,
     output logic                     ready,         // the page memories are empty
 
     /*
@@ -44,13 +46,14 @@ module merge_store
     output logic              untranslated,  // pulse: a write dropped for lack of a translation
 
     /*
-     * a closed frame: its slot, and whether all its payloads are in pages
+     * a closed frame: its slot, and whether all its payloads are in pages; a cycle after the index
      */
     input  logic [15:0]      closed_index,
     output logic             held,          // the slot belongs to this frame
     output logic [5:0]       slot,
     output logic             passed,        // a write of the frame passed
     output logic [3:0][5:0]  pages,         // of each board
+    output logic [31:0]      first_period,  // TTC time of its first payload in a page
     input  logic             drop,          // held until dropped: returns the pages
     output logic             dropped,
 
@@ -72,6 +75,7 @@ module merge_store
   typedef enum logic [3:0] {
     StoreIdle,
     StoreLook,
+    StoreCompare,
     StoreJudge,
     StoreWords,
     PassAddress,
@@ -89,25 +93,34 @@ module merge_store
   // Of the slot and page: used, by this frame, a write of it passed; pages known, exactly one page less; the
   // write begins a page, begins the segment; a page is free.
   logic used_here_q, same_q, passed_here_q, more_q, equal_q, page_begins_q, begins_q, room_q;
-  logic known, claim, take, taken_q;
+  // A page is taken in the cycle after the decision.
+  logic known, claim, take, claim_q, taken_q;
+  logic [3:0] take_q;
   logic [3:0] board_is, board_free, board_ready, board_drop_q, board_dropped, board_dropped_q;
   logic drop_safe;
   logic [3:0][5:0] count;
+  logic [15:0] frame_q;
   logic [7:0] tag_q;
 
   // ------------------------------------------------------------------ slots
 
   logic [SLOTS-1:0] used_q, passed_q;
   logic [15:0] frames[SLOTS];
-  logic [15:0] frame_of, frame_of_closed;
+  logic [31:0] periods[SLOTS];
   logic [SlotW-1:0] closed_slot;
-  assign closed_slot     = closed_index[SlotW-1:0];
-  assign frame_of        = frames[slot_q[SlotW-1:0]];
-  assign frame_of_closed = frames[closed_slot];
-  assign slot            = 6'(closed_slot);
-  assign held            = used_q[closed_slot] && frame_of_closed == closed_index;
-  assign passed          = passed_q[closed_slot];
-  always_ff @(posedge clk) if (claim) frames[slot_q[SlotW-1:0]] <= index_q;
+  logic [15:0] closed_frame_q;
+  logic closed_used_q;
+  assign closed_slot = closed_index[SlotW-1:0];
+  assign slot        = 6'(closed_slot);
+  assign held        = closed_used_q && closed_frame_q == closed_index;
+  always_ff @(posedge clk) begin
+    closed_frame_q <= frames[closed_slot];
+    closed_used_q  <= used_q[closed_slot];
+    passed         <= passed_q[closed_slot];
+    first_period   <= periods[closed_slot];
+    if (claim_q) frames[slot_q[SlotW-1:0]] <= index_q;
+    if (claim_q) periods[slot_q[SlotW-1:0]] <= ttc_stamp.timestamp;
+  end
 
   // ------------------------------------------------------------------ one write at a time
 
@@ -118,7 +131,7 @@ module merge_store
                                   place_in.buffer;
   assign board_is = 4'd1 << place_q.board;
 
-  // Read by all boards; used of one.
+  // Of all boards, a cycle after the slot; used of one.
   logic [5:0] count_here;
   assign count_here = count[place_q.board];
   assign known = used_here_q && same_q && more_q;
@@ -177,8 +190,12 @@ module merge_store
       end
       StoreLook: begin
         used_here_q   <= used_q[slot_q[SlotW-1:0]];
-        same_q        <= frame_of == index_q;
+        frame_q       <= frames[slot_q[SlotW-1:0]];
         passed_here_q <= passed_q[slot_q[SlotW-1:0]];
+        state_q       <= StoreCompare;
+      end
+      StoreCompare: begin
+        same_q        <= frame_q == index_q;
         more_q        <= count_here > 6'(place_q.offset[12:8]);
         equal_q       <= count_here == 6'(place_q.offset[12:8]);
         page_begins_q <= place_q.offset[7:0] == 0;
@@ -190,12 +207,7 @@ module merge_store
         line_q  <= place_q.offset[7:4];
         taken_q <= take;
         state_q <= known || take ? StoreWords : PassAddress;
-        if (claim) begin
-          used_q[slot_q[SlotW-1:0]]   <= 1'b1;
-          passed_q[slot_q[SlotW-1:0]] <= 1'b0;
-        end else if (used_here_q && same_q && !known && !take) begin
-          passed_q[slot_q[SlotW-1:0]] <= 1'b1;
-        end
+        if (used_here_q && same_q && !known && !take) passed_q[slot_q[SlotW-1:0]] <= 1'b1;
       end
       StoreWords: begin
         if (s_wr_req.valid) begin
@@ -238,11 +250,19 @@ module merge_store
       default: state_q <= StoreIdle;
     endcase
     product_q <= 34'(place_q.buffer) * 34'(buffer_units);
+    claim_q   <= claim;
+    take_q    <= take ? board_is : '0;
+    if (claim_q) begin
+      used_q[slot_q[SlotW-1:0]]   <= 1'b1;
+      passed_q[slot_q[SlotW-1:0]] <= 1'b0;
+    end
     if (dropped) used_q[closed_slot] <= 1'b0;
     passes_done_q <= passes_done_q + 8'(wr_rsp.done_valid) - (s_wr_rsp.done_valid ? 8'(done_writes) : 8'd0);
     if (rst) begin
       state_q       <= StoreIdle;
       used_q        <= '0;
+      claim_q       <= 1'b0;
+      take_q        <= '0;
       passed_q      <= '0;
       passes_done_q <= '0;
       untranslated  <= 1'b0;
@@ -279,8 +299,9 @@ module merge_store
         .page       (place_q.offset[12:8]),
         .count      (count[b]),
         .free_valid (board_free[b]),
-        .take       (take && board_is[b]),
-        .clear      (claim),
+        .hold       (state_q == StoreJudge),
+        .take       (take_q[b]),
+        .clear      (claim_q),
         .wr_en      (state_q == StoreWords && s_wr_req.valid && board_is[b]),
         .wr_taken   (taken_q),
         .wr_high    (!short_q),
@@ -308,7 +329,7 @@ module merge_store
   end
 
   logic unused;
-  assign unused = &{1'b0, unused_done_level, place_q.spare, wr_rsp.done_tag, wr_rsp.done_error,
+  assign unused = &{1'b0, unused_done_level, ttc_stamp, place_q.spare, wr_rsp.done_tag, wr_rsp.done_error,
                     s_wr_req.cmd};
 
 endmodule

@@ -57,6 +57,9 @@ package nanet_merge_pkg;
     logic [15:0] events;
     logic [15:0] fragments;
     logic [15:0] hits;
+    logic [2:0]  ttc;           // TTC at closing: lost, in a burst, locked
+    logic [31:0] first_period;  // TTC time of the first payload
+    logic [31:0] close_period;
   } merge_result_t;
 
   // Extents of a closed frame: units of 16 B per board, and its slot in the store.

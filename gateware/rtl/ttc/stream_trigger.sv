@@ -39,6 +39,9 @@ module stream_trigger
     // TTC line: four samples, the oldest in bit 0.
     input logic [3:0] ttc_samples,
 
+    // Time of the receiver; zero while `enable` is 0.
+    output ttc_stamp_t ttc_stamp,
+
     /*
      * Final trigger: pulse in the first cycle of period t + L, which has this timestamp
      */
@@ -164,6 +167,11 @@ module stream_trigger
       .kind      (trigger_kind),
       .missed
   );
+
+  always_ff @(posedge clk) begin
+    ttc_stamp <= '{lost: now.lost, in_burst: now.in_burst, locked: now.locked, timestamp: now.timestamp};
+    if (unit_rst_q) ttc_stamp <= '0;
+  end
 
   assign trigger_valid     = pulse && now_tick;
   assign trigger_timestamp = now.timestamp;

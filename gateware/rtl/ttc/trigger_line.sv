@@ -112,7 +112,7 @@ module trigger_line
   // ---------------------------------------------------------------- the decision at the input
 
   decision_t input_q;
-  logic input_valid_q, aged_q, step, same_place, met_q;
+  logic input_valid_q, aged_q, step, same_place, met_q, swept_q, sweeps;
   // Computed one cycle before; `now` is unchanged since, as no decision goes on in the cycle of a tick.
   logic [31:0] age_q;
   place_t age_limit_q, sweep_base_q;
@@ -161,11 +161,18 @@ module trigger_line
   logic write_valid_q;
   place_t write_place_q;
 
-  // Met one cycle before: now in op_q, or being written.
-  assign same_place = met_q || read_q.valid && read_q.place == place_t'(input_q.timestamp);
-  always_ff @(posedge clk)
-    met_q <= read_q.valid && read_q.place == place_t'(input_q.timestamp)
-             || op_q.valid && op_q.place == place_t'(input_q.timestamp);
+  // Compared one cycle before. Met: now in op_q, or being written. Swept: now in read_q, the place of a tick,
+  // a sum without carries. A decision finds no other one in read_q, and during clearing none is placed.
+  place_t now_place, input_place, carries;
+  assign now_place   = place_t'(now.timestamp);
+  assign input_place = place_t'(input_q.timestamp);
+  assign carries     = place_t'({now_place & sweep_base_q | (now_place | sweep_base_q) & ~input_place, 1'b0});
+  assign sweeps      = (now_place ^ sweep_base_q ^ input_place) == carries;
+  assign same_place  = met_q || swept_q;
+  always_ff @(posedge clk) begin
+    met_q   <= read_q.valid && read_q.place == input_place || op_q.valid && op_q.place == input_place;
+    swept_q <= now_tick && sweeps;
+  end
 
   always_comb begin
     begin_op = '{
