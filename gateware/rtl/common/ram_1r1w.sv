@@ -6,7 +6,7 @@ module ram_1r1w #(
     parameter int unsigned WIDTH = 64,
     // Words; a power of two.
     parameter int unsigned DEPTH = 512,
-    // 0: what is read in the write cycle of its address is not used; no logic for it.
+    // 0: a word read in its write cycle is not used, and no logic keeps the old one.
     parameter bit CHECKED = 1'b1
 ) (
     input logic clk,

@@ -62,8 +62,8 @@ module merge_burst
   logic [1:0] unused_in_ready, out_valid, out_ready, go, ends;
   logic [1:0][DATA_W-1:0] out_data;
   logic [1:0][$clog2(Depth):0] level;
-  logic [1:0][5:0] words;
-  logic [1:0][3:0] boundary;
+  logic [1:0][5:0] words;     // in the queue
+  logic [1:0][3:0] boundary;  // words to the next boundary of 256 B
   logic [1:0][63:0] vaddr_q;
   logic [63:0] paddr_q;
   logic [1:0][51:0] page_q;   // translated page of each stream
@@ -88,8 +88,10 @@ module merge_burst
         .out_data (out_data[s]),
         .level    (level[s])
     );
-    assign words[s]     = 6'(level[s]) + 6'(out_valid[s]);
-    assign boundary[s]  = 4'd8 - 4'(vaddr_q[s][7:5]);
+    always_ff @(posedge clk) begin
+      words[s] <= words[s] + 6'(in_valid[s]) - 6'(out_valid[s] && out_ready[s]);
+      if (rst) words[s] <= '0;
+    end
     assign ends[s]      = flush && words[s] <= 6'(boundary[s]);
     assign go[s]        = words[s] >= 6'(boundary[s]) || (flush && words[s] != 0);
     assign in_page[s]   = page_valid_q[s] && vaddr_q[s][11:0] != 0;
@@ -144,6 +146,7 @@ module merge_burst
           if (words_q == 4'd1) begin
             state_q          <= BurstIdle;
             vaddr_q[which_q] <= {vaddr_q[which_q][63:8] + 56'd1, 8'd0};  // a shorter write is the last
+            boundary[which_q] <= 4'd8;
             if (state_q == BurstWords) issued_q <= issued_q + 1'b1;
           end
         end
@@ -153,6 +156,7 @@ module merge_burst
     for (int s = 0; s < 2; s++) begin
       if (start[s]) begin
         vaddr_q[s]      <= start_vaddr[s];
+        boundary[s]     <= 4'd8 - 4'(start_vaddr[s][7:5]);
         page_valid_q[s] <= 1'b0;
       end
     end
@@ -160,7 +164,8 @@ module merge_burst
     written <= issued_q == done_q;
     if (rst) begin
       state_q      <= BurstIdle;
-      issued_q       <= '0;
+      boundary     <= {2{4'd8}};
+      issued_q     <= '0;
       done_q       <= '0;
       written      <= 1'b0;
       untranslated <= 1'b0;

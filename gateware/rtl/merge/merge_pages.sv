@@ -190,11 +190,13 @@ module merge_pages
   // The even line after line 15 is in the next page.
   logic [8:1] offset_q, offset_q2;
   logic [7:1] offset_q3, offset;
+  logic [2:0] even_at_q3, even_at;
   logic [4:1] offset_q4;
   logic [3:1] offset_q5;
   logic [2:0] valid_q, keep_q;
   logic [PageW-1:0] this_q, next_q, of_even_q, this_kept_q, next_kept_q, this_page, even_page;
   assign offset    = valid_q[2] ? offset_q3 : direct_offset[7:1];
+  assign even_at   = valid_q[2] ? even_at_q3 : direct_offset[7:5] + 3'(direct_offset[4]);
   assign this_page = valid_q[2] ? this_q : this_kept_q;
   assign even_page = valid_q[2] ? of_even_q : direct_offset[7:4] == '1 ? next_kept_q : this_kept_q;
 
@@ -207,7 +209,7 @@ module merge_pages
       .wr_en  (even_en),
       .wr_addr({wr_number, even_line}),
       .wr_data(even_in),
-      .rd_addr({even_page, offset[7:5] + 3'(offset[4])}),
+      .rd_addr({even_page, even_at}),
       .rd_data(even_out)
   );
   ram_1r1w #(
@@ -242,6 +244,7 @@ module merge_pages
     if (keep_q[2]) this_kept_q <= this_q;
     if (keep_q[2]) next_kept_q <= next_q;
     offset_q3  <= offset_q2[7:1];
+    even_at_q3 <= offset_q2[7:5] + 3'(offset_q2[4]);
     offset_q4  <= offset[4:1];
     offset_q5  <= offset_q4[3:1];
     for (int i = 0; i < 8; i++) word_odd_q[i] <= offset_q4[4] ^ (4'(i) < {1'b0, offset_q4[3:1]});

@@ -65,7 +65,7 @@ module merge_walk
   logic [15:0] newest_q;
   logic [31:0] newest_sequence_q;
   logic [7:0] left_q;
-  logic fixed_q, wrong_q, back_q;
+  logic fixed_q, wrong_q, back_q, late_q;
   logic [15:0] since;
   merge_fragment_t found;
   logic found_valid, found_ready;
@@ -80,10 +80,12 @@ module merge_walk
   assign rd.offset  = state_q == WalkPacket ? packet_q[12:0] : at_q;
   assign found      = '{at: at_q + 13'd8, since: since, stored: stored[5:0],
                         truncated: event_flags[0] || seen > stored};
-  assign found_valid = state_q == WalkFragmentWait && arrived && since >= newest_q;
+  // Events of a disordered frame are not used.
+  assign found_valid = state_q == WalkFragmentWait && arrived;
 
   always_ff @(posedge clk) begin
     wait_q <= arrived ? '0 : {wait_q[3:0], rd.valid && rd_ready};
+    late_q <= found_valid && since < newest_q;
     if (rd.valid && rd_ready) begin
       direct_q     <= rd.direct;
       page_q       <= rd.offset[12:8];
@@ -125,14 +127,14 @@ module merge_walk
           hits      <= hits + 16'(stored);
           fragments <= fragments + 1'b1;
           state_q   <= left_q == 8'd1 ? WalkPacket : WalkFragment;
-          if (since < newest_q) begin
-            disordered <= 1'b1;
-            state_q    <= WalkDone;
-          end
         end
       end
       default: state_q <= WalkDone;
     endcase
+    if (late_q) begin
+      disordered <= 1'b1;
+      state_q    <= WalkDone;
+    end
     if (start) begin
       state_q           <= WalkPacket;
       slot_q            <= slot;
@@ -148,6 +150,7 @@ module merge_walk
     if (rst) begin
       state_q <= WalkDone;
       wait_q  <= '0;
+      late_q  <= 1'b0;
     end
   end
 
