@@ -11,7 +11,7 @@ module frame_merge
     parameter int unsigned CHANNELS = 2,
     // As in clop.
     parameter int unsigned MAX_BUFFERS = 2048,
-    // Open frames; a power of two, at most 64.
+    // Open frames; a power of two, 16 to 64.
     parameter int unsigned SLOTS = 64,
     // Pages of 256 B per board; a power of two, at least 64.
     parameter int unsigned PAGES = 128,
@@ -86,17 +86,18 @@ module frame_merge
   logic [3:0] walk_ready;
   logic [3:0][127:0] rd_data;
 
-  // The copier is never refused; a walker waits. A direct read meets the reads of three cycles before.
-  logic [3:0] reads_q, reads_q2, reads_q3;
+  // The copier is never refused; a walker waits. A direct read meets the reads of four cycles before.
+  logic [3:0] reads_q, reads_q2, reads_q3, reads_q4;
   logic [3:0][12:0] direct_offset;
   always_ff @(posedge clk) begin
     for (int b = 0; b < 4; b++) reads_q[b] <= rd[b].valid;
     reads_q2 <= reads_q;
     reads_q3 <= reads_q2;
+    reads_q4 <= reads_q3;
   end
   always_comb begin
     for (int b = 0; b < 4; b++) begin
-      walk_ready[b]    = walk_rd[b].direct ? !reads_q3[b] : !copy_rd[b].valid;
+      walk_ready[b]    = walk_rd[b].direct ? !reads_q4[b] : !copy_rd[b].valid;
       rd[b]            = copy_rd[b].valid ? copy_rd[b] : walk_rd[b];
       rd[b].valid      = copy_rd[b].valid || (walk_rd[b].valid && !walk_rd[b].direct);
       direct_offset[b] = walk_rd[b].offset;

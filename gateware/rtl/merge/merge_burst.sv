@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Writer of two word streams, hits and rows, to a buffer by DMA writes of at most 256 B within 256 B
-// boundaries. A translation is kept within 4 KB.
+// Writer of hits and rows. Two word streams leave by DMA writes of at most 256 B within 256 B boundaries. A
+// translation is kept within 4 KB.
 module merge_burst
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
@@ -66,6 +66,7 @@ module merge_burst
   logic [1:0][3:0] boundary;  // words to the next boundary of 256 B
   logic [1:0][63:0] vaddr_q;
   logic [63:0] paddr_q;
+  logic [55:0] next_q;  // boundary after the stream's address
   logic [1:0][51:0] page_q;   // translated page of each stream
   logic [1:0] page_valid_q, in_page;
   logic which_q;
@@ -75,8 +76,9 @@ module merge_burst
 
   for (genvar s = 0; s < 2; s++) begin : gen_stream
     fifo #(
-        .WIDTH(DATA_W),
-        .DEPTH(Depth)
+        .WIDTH (DATA_W),
+        .DEPTH (Depth),
+        .CHOOSE(1'b1)
     ) queue (
         .clk,
         .rst,
@@ -89,7 +91,8 @@ module merge_burst
         .level    (level[s])
     );
     always_ff @(posedge clk) begin
-      words[s] <= words[s] + 6'(in_valid[s]) - 6'(out_valid[s] && out_ready[s]);
+      if (in_valid[s] && !(out_valid[s] && out_ready[s])) words[s] <= words[s] + 1'b1;
+      else if (!in_valid[s] && out_valid[s] && out_ready[s]) words[s] <= words[s] - 1'b1;
       if (rst) words[s] <= '0;
     end
     assign ends[s]      = flush && words[s] <= 6'(boundary[s]);
@@ -118,6 +121,7 @@ module merge_burst
 
   always_ff @(posedge clk) begin
     untranslated <= 1'b0;
+    next_q       <= vaddr_q[which_q][63:8] + 56'd1;
     unique case (state_q)
       BurstIdle: begin
         which_q <= !go[0];
@@ -145,7 +149,7 @@ module merge_burst
           words_q <= words_q - 1'b1;
           if (words_q == 4'd1) begin
             state_q          <= BurstIdle;
-            vaddr_q[which_q] <= {vaddr_q[which_q][63:8] + 56'd1, 8'd0};  // a shorter write is the last
+            vaddr_q[which_q] <= {next_q, 8'd0};  // a shorter write is the last
             boundary[which_q] <= 4'd8;
             if (state_q == BurstWords) issued_q <= issued_q + 1'b1;
           end

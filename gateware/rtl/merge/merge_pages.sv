@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // Page memory of one board: pages of 256 B, page table of the open frames, free list. Reads 16 B at any even
-// offset per cycle, five cycles later, or two where no read was valid three cycles before.
+// offset per cycle, six cycles later, or two where no read was valid four cycles before.
 module merge_pages
   import nanet_merge_pkg::*;
 #(
@@ -80,6 +80,7 @@ module merge_pages
   logic [5:0] drop_q;
   logic [SlotW-1:0] rd_slot;
   logic [3:0] even_index, odd_index;
+  logic [SlotW+3:0] even_at_q, odd_at_q;  // registers before the memories
   // Registers behind each memory.
   logic [PageW-1:0] even_number, odd_number, number, even_number_q, odd_number_q, number_q;
   logic [PageW-1:0] free_number, taken_q, wr_number;
@@ -88,6 +89,8 @@ module merge_pages
     even_number_q <= even_number;
     odd_number_q  <= odd_number;
     number_q      <= number;
+    even_at_q     <= {rd_slot, even_index};
+    odd_at_q      <= {rd_slot, odd_index};
     if (hold) taken_q <= free_number;
   end
   assign rd_page    = drop ? drop_q[4:0] : rd.offset[12:8];
@@ -116,7 +119,7 @@ module merge_pages
       .wr_en  (take && !next[0]),
       .wr_addr({slot[SlotW-1:0], next[4:1]}),
       .wr_data(free_number),
-      .rd_addr({rd_slot, even_index}),
+      .rd_addr(even_at_q),
       .rd_data(even_number)
   );
   ram_1r1w #(
@@ -128,7 +131,7 @@ module merge_pages
       .wr_en  (take && next[0]),
       .wr_addr({slot[SlotW-1:0], next[4:1]}),
       .wr_data(free_number),
-      .rd_addr({rd_slot, odd_index}),
+      .rd_addr(odd_at_q),
       .rd_data(odd_number)
   );
 
@@ -136,7 +139,7 @@ module merge_pages
 
   logic [PageW:0] filled_q;
   logic drop_end, give, unused_free_room;
-  logic [1:0] drop_valid_q, drop_odd_q;  // of the numbers in the memories' output, and behind it
+  logic [2:0] drop_valid_q, drop_odd_q;  // of addresses, memories' outputs, registers behind them
   logic [PageW-1:0] given;
   logic [PageW:0] unused_free_level;
   assign ready   = filled_q[PageW];
@@ -145,10 +148,10 @@ module merge_pages
   assign drop_end = drop_q == drop_count;
   always_ff @(posedge clk) begin
     if (!ready) filled_q <= filled_q + 1'b1;
-    drop_valid_q <= {drop_valid_q[0], drop && !drop_end};
-    drop_odd_q   <= {drop_odd_q[0], drop_q[0]};
-    give         <= !ready || drop_valid_q[1];
-    given        <= !ready ? filled_q[PageW-1:0] : drop_odd_q[1] ? odd_number_q : even_number_q;
+    drop_valid_q <= {drop_valid_q[1:0], drop && !drop_end};
+    drop_odd_q   <= {drop_odd_q[1:0], drop_q[0]};
+    give         <= !ready || drop_valid_q[2];
+    given        <= !ready ? filled_q[PageW-1:0] : drop_odd_q[2] ? odd_number_q : even_number_q;
     if (!drop) drop_q <= '0;
     else if (!drop_end) drop_q <= drop_q + 1'b1;
     if (rst) begin
@@ -188,17 +191,17 @@ module merge_pages
   assign odd_in    = odd_first ? wr_data[127:0] : wr_data[255:128];
 
   // The even line after line 15 is in the next page.
-  logic [8:1] offset_q, offset_q2;
+  logic [8:1] offset_q, offset_q1, offset_q2;
   logic [7:1] offset_q3, offset;
   logic [2:0] even_at_q3, even_at;
   logic [4:1] offset_q4;
   logic [3:1] offset_q5;
-  logic [2:0] valid_q, keep_q;
+  logic [3:0] valid_q, keep_q;
   logic [PageW-1:0] this_q, next_q, of_even_q, this_kept_q, next_kept_q, this_page, even_page;
-  assign offset    = valid_q[2] ? offset_q3 : direct_offset[7:1];
-  assign even_at   = valid_q[2] ? even_at_q3 : direct_offset[7:5] + 3'(direct_offset[4]);
-  assign this_page = valid_q[2] ? this_q : this_kept_q;
-  assign even_page = valid_q[2] ? of_even_q : direct_offset[7:4] == '1 ? next_kept_q : this_kept_q;
+  assign offset    = valid_q[3] ? offset_q3 : direct_offset[7:1];
+  assign even_at   = valid_q[3] ? even_at_q3 : direct_offset[7:5] + 3'(direct_offset[4]);
+  assign this_page = valid_q[3] ? this_q : this_kept_q;
+  assign even_page = valid_q[3] ? of_even_q : direct_offset[7:4] == '1 ? next_kept_q : this_kept_q;
 
   ram_1r1w #(
       .WIDTH  (128),
@@ -235,14 +238,15 @@ module merge_pages
   end
   always_ff @(posedge clk) begin
     offset_q   <= rd.offset[8:1];
-    offset_q2  <= offset_q;
-    valid_q    <= {valid_q[1:0], rd.valid};
-    keep_q     <= {keep_q[1:0], rd.valid && rd.keep};
+    offset_q1  <= offset_q;
+    offset_q2  <= offset_q1;
+    valid_q    <= {valid_q[2:0], rd.valid};
+    keep_q     <= {keep_q[2:0], rd.valid && rd.keep};
     this_q     <= offset_q2[8] ? odd_number_q : even_number_q;
     next_q     <= offset_q2[8] ? even_number_q : odd_number_q;
     of_even_q  <= offset_q2[8] ^ (offset_q2[7:4] == '1) ? odd_number_q : even_number_q;
-    if (keep_q[2]) this_kept_q <= this_q;
-    if (keep_q[2]) next_kept_q <= next_q;
+    if (keep_q[3]) this_kept_q <= this_q;
+    if (keep_q[3]) next_kept_q <= next_q;
     offset_q3  <= offset_q2[7:1];
     even_at_q3 <= offset_q2[7:5] + 3'(offset_q2[4]);
     offset_q4  <= offset[4:1];

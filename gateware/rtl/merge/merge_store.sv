@@ -7,7 +7,7 @@ module merge_store
   import nanet_merge_pkg::*;
   import nanet_ttc_pkg::*;
 #(
-    // Open frames; a power of two, at most 64.
+    // Open frames; a power of two, 16 to 64.
     parameter int unsigned SLOTS = 64,
     // Pages of 256 B per board; a power of two, at least 64.
     parameter int unsigned PAGES = 128,
@@ -46,7 +46,7 @@ module merge_store
     output logic              untranslated,  // pulse: a write dropped for lack of a translation
 
     /*
-     * a closed frame: its slot, and whether all its payloads are in pages; a cycle after the index
+     * a closed frame: its slot, and whether all its payloads are in pages; two cycles after the index
      */
     input  logic [15:0]      closed_index,
     output logic             held,          // the slot belongs to this frame
@@ -68,8 +68,8 @@ module merge_store
   localparam int unsigned SlotW = $clog2(SLOTS);
   localparam int unsigned DeviceW = DEVICES > 1 ? $clog2(DEVICES) : 1;
 
-  if (DATA_W != 256) begin : gen_check_width
-    $fatal(1, "DATA_W must be 256 (%m)");
+  if (DATA_W != 256 || SLOTS < 16) begin : gen_check_width
+    $fatal(1, "DATA_W must be 256, SLOTS at least 16 (%m)");
   end
 
   typedef enum logic [3:0] {
@@ -108,18 +108,26 @@ module merge_store
   logic [15:0] frames[SLOTS];
   logic [31:0] periods[SLOTS];
   logic [SlotW-1:0] closed_slot;
+  // Flags of eight slots, then of one.
+  logic [7:0] used_part_q, passed_part_q, closed_used_part_q, closed_passed_part_q;
   logic [15:0] closed_frame_q;
   logic closed_used_q;
   assign closed_slot = closed_index[SlotW-1:0];
   assign slot        = 6'(closed_slot);
   assign held        = closed_used_q && closed_frame_q == closed_index;
   always_ff @(posedge clk) begin
-    closed_frame_q <= frames[closed_slot];
-    closed_used_q  <= used_q[closed_slot];
-    passed         <= passed_q[closed_slot];
-    first_period   <= periods[closed_slot];
-    if (claim_q) frames[slot_q[SlotW-1:0]] <= index_q;
-    if (claim_q) periods[slot_q[SlotW-1:0]] <= ttc_stamp.timestamp;
+    used_part_q          <= used_q[{slot_q[SlotW-1:3], 3'd0}+:8];
+    passed_part_q        <= passed_q[{slot_q[SlotW-1:3], 3'd0}+:8];
+    closed_used_part_q   <= used_q[{closed_slot[SlotW-1:3], 3'd0}+:8];
+    closed_passed_part_q <= passed_q[{closed_slot[SlotW-1:3], 3'd0}+:8];
+    closed_used_q        <= closed_used_part_q[closed_slot[2:0]];
+    closed_frame_q       <= frames[closed_slot];
+    passed               <= closed_passed_part_q[closed_slot[2:0]];
+    first_period         <= periods[closed_slot];
+    if (claim_q) begin
+      frames[slot_q[SlotW-1:0]]  <= index_q;
+      periods[slot_q[SlotW-1:0]] <= ttc_stamp.timestamp;
+    end
   end
 
   // ------------------------------------------------------------------ one write at a time
@@ -189,12 +197,12 @@ module merge_store
         if (s_wr_req.valid && done_room && !dropping_this && ready) state_q <= StoreLook;
       end
       StoreLook: begin
-        used_here_q   <= used_q[slot_q[SlotW-1:0]];
-        frame_q       <= frames[slot_q[SlotW-1:0]];
-        passed_here_q <= passed_q[slot_q[SlotW-1:0]];
-        state_q       <= StoreCompare;
+        frame_q <= frames[slot_q[SlotW-1:0]];
+        state_q <= StoreCompare;
       end
       StoreCompare: begin
+        used_here_q   <= used_part_q[slot_q[2:0]];
+        passed_here_q <= passed_part_q[slot_q[2:0]];
         same_q        <= frame_q == index_q;
         more_q        <= count_here > 6'(place_q.offset[12:8]);
         equal_q       <= count_here == 6'(place_q.offset[12:8]);

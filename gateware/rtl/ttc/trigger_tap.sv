@@ -206,8 +206,9 @@ module trigger_tap
   end
 
   fifo #(
-      .WIDTH($bits(decision_t)),
-      .DEPTH(16)
+      .WIDTH ($bits(decision_t)),
+      .DEPTH (16),
+      .CHOOSE(1'b1)
   ) i_decisions (
       .clk,
       .rst,
