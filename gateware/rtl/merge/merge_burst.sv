@@ -66,7 +66,9 @@ module merge_burst
   logic [1:0][3:0] boundary;  // words to the next boundary of 256 B
   logic [1:0][63:0] vaddr_q;
   logic [63:0] paddr_q;
-  logic [55:0] next_q;  // boundary after the stream's address
+  logic [63:0] address_q;  // of the write
+  logic [55:0] next_q;     // boundary after the stream's address
+  logic advance_q;         // the stream's address moves on while the write's first word is offered
   logic [1:0][51:0] page_q;   // translated page of each stream
   logic [1:0] page_valid_q, in_page;
   logic which_q;
@@ -108,7 +110,7 @@ module merge_burst
   end
 
   assign tlb_req.valid = state_q == BurstTranslate;
-  assign tlb_req.vaddr = vaddr_q[which_q];
+  assign tlb_req.vaddr = address_q;
   assign wr_req.valid  = state_q == BurstWords && out_valid[which_q];
   assign wr_req.cmd    = '{addr: paddr_q, len: 16'(bytes_q), tag: '0};
   assign wr_req.last   = words_q == 4'd1;
@@ -122,17 +124,19 @@ module merge_burst
   always_ff @(posedge clk) begin
     untranslated <= 1'b0;
     next_q       <= vaddr_q[which_q][63:8] + 56'd1;
+    advance_q    <= state_q == BurstSize;
     unique case (state_q)
       BurstIdle: begin
         which_q <= !go[0];
         if (go != 0) state_q <= BurstSize;
       end
       BurstSize: begin
-        words_q <= less ? 4'(few) : boundary[which_q];
-        bytes_q <= ends[which_q] && tail[which_q] != 0 ? {4'(few - 6'd1), tail[which_q]} :
+        words_q   <= less ? 4'(few) : boundary[which_q];
+        bytes_q   <= ends[which_q] && tail[which_q] != 0 ? {4'(few - 6'd1), tail[which_q]} :
                    less ? {4'(few), 5'd0} : {boundary[which_q], 5'd0};
-        paddr_q <= {page_q[which_q], vaddr_q[which_q][11:0]};
-        state_q <= in_page[which_q] ? BurstWords : BurstTranslate;
+        paddr_q   <= {page_q[which_q], vaddr_q[which_q][11:0]};
+        address_q <= vaddr_q[which_q];
+        state_q   <= in_page[which_q] ? BurstWords : BurstTranslate;
       end
       BurstTranslate: if (tlb_rsp.ready) state_q <= BurstTranslated;
       BurstTranslated: begin
@@ -148,15 +152,17 @@ module merge_burst
         if (out_valid[which_q] && out_ready[which_q]) begin
           words_q <= words_q - 1'b1;
           if (words_q == 4'd1) begin
-            state_q          <= BurstIdle;
-            vaddr_q[which_q] <= {next_q, 8'd0};  // a shorter write is the last
-            boundary[which_q] <= 4'd8;
+            state_q <= BurstIdle;
             if (state_q == BurstWords) issued_q <= issued_q + 1'b1;
           end
         end
       end
       default: state_q <= BurstIdle;
     endcase
+    if (advance_q) begin
+      vaddr_q[which_q]  <= {next_q, 8'd0};  // a shorter write is the last
+      boundary[which_q] <= 4'd8;
+    end
     for (int s = 0; s < 2; s++) begin
       if (start[s]) begin
         vaddr_q[s]      <= start_vaddr[s];
@@ -168,6 +174,7 @@ module merge_burst
     written <= issued_q == done_q;
     if (rst) begin
       state_q      <= BurstIdle;
+      advance_q    <= 1'b0;
       boundary     <= {2{4'd8}};
       issued_q     <= '0;
       done_q       <= '0;
