@@ -2,8 +2,8 @@
 // Sources of nanet_card_us, by filelist.py.
 rtl/common/nanet_dma_pkg.sv
 rtl/common/nanet_pkg.sv
-rtl/merge/nanet_merge_pkg.sv
 rtl/ttc/nanet_ttc_pkg.sv
+rtl/merge/nanet_merge_pkg.sv
 ${NANET_REGS}/nanet_regs_pkg.sv
 ${NANET_REGS}/nanet_regs.sv
 rtl/eth/arp_reply.sv

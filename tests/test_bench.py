@@ -313,6 +313,9 @@ def test_soak_loads_the_monitor_without_effect_on_the_trigger(nanet, tmp_path):
 def test_wrong_options_are_reported(nanet):
     assert "did you mean math" in nanet("bench", "rings", "--algorithm", "mth", status=2).stderr
     assert "draws no figures" in nanet("bench", "replay", "--plots", "here", status=2).stderr
+    wrong = nanet("bench", "overload", "--card", "gatware", status=2).stderr
+    assert "--card gatware: must be one of socket, xdp, gateware" in wrong
+    assert "bench replay has no choice of cards" in nanet("bench", "replay", "--card", "xdp", status=2).stderr
 
 
 def test_unknown_name_is_a_usage_error(nanet):

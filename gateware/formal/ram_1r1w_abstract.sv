@@ -2,7 +2,8 @@
 // Abstraction of ram_1r1w for proofs: one arbitrary word is stored; all other reads are unconstrained.
 module ram_1r1w #(
     parameter int unsigned WIDTH = 64,
-    parameter int unsigned DEPTH = 512
+    parameter int unsigned DEPTH = 512,
+    parameter bit CHECKED = 1'b1
 ) (
     input  logic                     clk,
     input  logic                     wr_en,
@@ -18,7 +19,7 @@ module ram_1r1w #(
 
   always_ff @(posedge clk) begin
     if (wr_en && wr_addr == watched) word_q <= wr_data;
-    rd_data <= rd_addr == watched ? word_q : elsewhere;
+    rd_data <= rd_addr != watched || (!CHECKED && wr_en && wr_addr == watched) ? elsewhere : word_q;
   end
 
 endmodule

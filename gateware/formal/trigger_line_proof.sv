@@ -175,9 +175,14 @@ module trigger_line_proof
       assert (!(counts.sent && counts.specials) && release_valid == (counts.sent || counts.specials));
 
       // Invariants of the induction: registers that follow others,
-      assert (i_line.age_limit_q == latency - 5'(Ahead + 2) && i_line.sweep_base_q == 5'(Ahead) - latency);
+      assert (i_line.age_limit_q == latency - 5'(Ahead + 2) && i_line.sweep_base_q == 5'(Ahead + 1) - latency);
       if (i_line.aged_q && !now_tick) assert (i_line.age_q == now.timestamp - i_line.input_q.timestamp);
       if (i_line.aged_q) assert (i_line.input_valid_q);
+      if (i_line.aged_q && (i_line.op_q.valid && i_line.op_q.place == i_line.input_q.timestamp[Log2-1:0] ||
+                            i_line.write_valid_q && i_line.write_place_q == i_line.input_q.timestamp[Log2-1:0]))
+        assert (i_line.met_q);
+      if (i_line.aged_q && i_line.read_q.valid && i_line.read_q.place == i_line.input_q.timestamp[Log2-1:0])
+        assert (i_line.swept_q || i_line.read_q.clear && i_line.clearing_q);
       if (i_line.input_valid_q) assert (i_line.input_q.timestamp[31:8] == '0);
       if (i_line.op_q.valid) assert (!(i_line.op_q.sweep && i_line.op_q.clear));
       if (i_line.read_q.valid) assert (!(i_line.read_q.sweep && i_line.read_q.clear));

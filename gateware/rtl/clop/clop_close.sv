@@ -132,10 +132,11 @@ module clop_close
   assign wr_req.valid     = state_q == CloseWrite;
   assign wr_req.cmd       = '{addr: paddr_q, len: 16'(HeaderBytes), tag: '0};
   assign wr_req.last      = second_q;
-  assign wr_data      = second_q ? {104'd0, 5'd0, merged.unmerged, merged.on ? 16'(MergeRows) : 16'd0,
-                                    merged.hits, merged.fragments, merged.events, 15'd0, merged.merged,
-                                    64'd0} :
-                        {64'd0, part_q, flags, 4'd0, expected, 4'd0, notice.complete, 8'd0, notice.frame};
+  assign wr_data      = second_q ?
+      {merged.close_period, merged.first_period, 45'd0, merged.unmerged,
+       merged.on ? 16'(MergeRows) : 16'd0, merged.hits, merged.fragments, merged.events, 5'd0, merged.ttc,
+       7'd0, merged.merged, 64'd0} :
+      {64'd0, part_q, flags, 4'd0, expected, 4'd0, notice.complete, 8'd0, notice.frame};
   assign notice_ready = state_q == CloseEvent && pending_in_ready;
   assign seen         = notice.present[2'(board_q - 3'd2)];
   assign bytes        = seen ? {board_read.units, 4'd0} : 16'd0;

@@ -5,7 +5,9 @@ module ram_1r1w #(
     // Width of a word in bits.
     parameter int unsigned WIDTH = 64,
     // Words; a power of two.
-    parameter int unsigned DEPTH = 512
+    parameter int unsigned DEPTH = 512,
+    // 0: a word read in its write cycle is not used, and no logic keeps the old one.
+    parameter bit CHECKED = 1'b1
 ) (
     input logic clk,
 
@@ -27,11 +29,18 @@ module ram_1r1w #(
     $fatal(1, "DEPTH must be a power of two, at least 2 (%m)");
   end
 
-  logic [WIDTH-1:0] mem[DEPTH];
-
-  always_ff @(posedge clk) begin
-    if (wr_en) mem[wr_addr] <= wr_data;
-    rd_data <= mem[rd_addr];
+  if (CHECKED) begin : gen_checked
+    logic [WIDTH-1:0] mem[DEPTH];
+    always_ff @(posedge clk) begin
+      if (wr_en) mem[wr_addr] <= wr_data;
+      rd_data <= mem[rd_addr];
+    end
+  end else begin : gen_unchecked
+    (* no_rw_check *) logic [WIDTH-1:0] mem[DEPTH];
+    always_ff @(posedge clk) begin
+      if (wr_en) mem[wr_addr] <= wr_data;
+      rd_data <= mem[rd_addr];
+    end
   end
 
 endmodule

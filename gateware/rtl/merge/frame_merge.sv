@@ -5,12 +5,13 @@ module frame_merge
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
   import nanet_merge_pkg::*;
+  import nanet_ttc_pkg::*;
 #(
     // Receive channels.
     parameter int unsigned CHANNELS = 2,
     // As in clop.
     parameter int unsigned MAX_BUFFERS = 2048,
-    // Open frames; a power of two, at most 64.
+    // Open frames; a power of two, 16 to 64.
     parameter int unsigned SLOTS = 64,
     // Pages of 256 B per board; a power of two, at least 64.
     parameter int unsigned PAGES = 128,
@@ -30,6 +31,7 @@ module frame_merge
     input  logic [4:0]               log2_devices,
     input  logic [DEVICES-1:0][63:0] base_vaddr,
     input  logic [17:0]              buffer_units,
+    input  ttc_stamp_t               ttc_stamp,     // zero without TTC
     output logic                     ready,
 
     /*
@@ -79,18 +81,26 @@ module frame_merge
   logic held, passed, drop, dropped;
   logic [5:0] slot;
   logic [3:0][5:0] pages;
+  logic [31:0] first_period;
   merge_read_t [3:0] rd, walk_rd, copy_rd;
   logic [3:0] walk_ready;
   logic [3:0][127:0] rd_data;
 
-  // The copier is never refused; a walker waits. A direct read joins the cycle of the copier's read before.
-  logic [3:0] copy_reads_q;
-  always_ff @(posedge clk) for (int b = 0; b < 4; b++) copy_reads_q[b] <= copy_rd[b].valid;
+  // The copier is never refused; a walker waits. A direct read meets the reads of four cycles before.
+  logic [3:0] reads_q, reads_q2, reads_q3, reads_q4;
+  logic [3:0][12:0] direct_offset;
+  always_ff @(posedge clk) begin
+    for (int b = 0; b < 4; b++) reads_q[b] <= rd[b].valid;
+    reads_q2 <= reads_q;
+    reads_q3 <= reads_q2;
+    reads_q4 <= reads_q3;
+  end
   always_comb begin
     for (int b = 0; b < 4; b++) begin
-      walk_ready[b] = !copy_rd[b].valid && !(walk_rd[b].direct && copy_reads_q[b]);
-      rd[b]         = copy_rd[b].valid ? copy_rd[b] : walk_rd[b];
-      rd[b].valid   = copy_rd[b].valid || (walk_rd[b].valid && walk_ready[b]);
+      walk_ready[b]    = walk_rd[b].direct ? !reads_q4[b] : !copy_rd[b].valid;
+      rd[b]            = copy_rd[b].valid ? copy_rd[b] : walk_rd[b];
+      rd[b].valid      = copy_rd[b].valid || (walk_rd[b].valid && !walk_rd[b].direct);
+      direct_offset[b] = walk_rd[b].offset;
     end
   end
 

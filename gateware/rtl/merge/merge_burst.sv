@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Writer of two word streams, hits and rows, to a buffer by DMA writes of at most 256 B within 256 B
-// boundaries. A translation is kept within 4 KB.
+// Writer of hits and rows. Two word streams leave by DMA writes of at most 256 B within 256 B boundaries. A
+// translation is kept within 4 KB.
 module merge_burst
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
@@ -62,10 +62,13 @@ module merge_burst
   logic [1:0] unused_in_ready, out_valid, out_ready, go, ends;
   logic [1:0][DATA_W-1:0] out_data;
   logic [1:0][$clog2(Depth):0] level;
-  logic [1:0][5:0] words;
-  logic [1:0][3:0] boundary;
+  logic [1:0][5:0] words;     // in the queue
+  logic [1:0][3:0] boundary;  // words to the next boundary of 256 B
   logic [1:0][63:0] vaddr_q;
   logic [63:0] paddr_q;
+  logic [63:0] address_q;  // of the write
+  logic [55:0] next_q;     // boundary after the stream's address
+  logic advance_q;         // the stream's address moves on while the write's first word is offered
   logic [1:0][51:0] page_q;   // translated page of each stream
   logic [1:0] page_valid_q, in_page;
   logic which_q;
@@ -75,8 +78,9 @@ module merge_burst
 
   for (genvar s = 0; s < 2; s++) begin : gen_stream
     fifo #(
-        .WIDTH(DATA_W),
-        .DEPTH(Depth)
+        .WIDTH (DATA_W),
+        .DEPTH (Depth),
+        .CHOOSE(1'b1)
     ) queue (
         .clk,
         .rst,
@@ -88,8 +92,11 @@ module merge_burst
         .out_data (out_data[s]),
         .level    (level[s])
     );
-    assign words[s]     = 6'(level[s]) + 6'(out_valid[s]);
-    assign boundary[s]  = 4'd8 - 4'(vaddr_q[s][7:5]);
+    always_ff @(posedge clk) begin
+      if (in_valid[s] && !(out_valid[s] && out_ready[s])) words[s] <= words[s] + 1'b1;
+      else if (!in_valid[s] && out_valid[s] && out_ready[s]) words[s] <= words[s] - 1'b1;
+      if (rst) words[s] <= '0;
+    end
     assign ends[s]      = flush && words[s] <= 6'(boundary[s]);
     assign go[s]        = words[s] >= 6'(boundary[s]) || (flush && words[s] != 0);
     assign in_page[s]   = page_valid_q[s] && vaddr_q[s][11:0] != 0;
@@ -97,12 +104,13 @@ module merge_burst
                           ((state_q == BurstWords && wr_rsp.ready) || state_q == BurstDrop);
   end
 
-  always_ff @(posedge clk) room <= level[0] <= ($bits(level[0]))'(Depth - 20) &&
-                                   level[1] <= ($bits(level[1]))'(Depth - 20);
-  assign drained = flush && words == '0 && state_q == BurstIdle;
+  always_ff @(posedge clk) begin
+    room    <= level[0] <= ($bits(level[0]))'(Depth - 20) && level[1] <= ($bits(level[1]))'(Depth - 20);
+    drained <= flush && words == '0 && state_q == BurstIdle;
+  end
 
   assign tlb_req.valid = state_q == BurstTranslate;
-  assign tlb_req.vaddr = vaddr_q[which_q];
+  assign tlb_req.vaddr = address_q;
   assign wr_req.valid  = state_q == BurstWords && out_valid[which_q];
   assign wr_req.cmd    = '{addr: paddr_q, len: 16'(bytes_q), tag: '0};
   assign wr_req.last   = words_q == 4'd1;
@@ -115,17 +123,20 @@ module merge_burst
 
   always_ff @(posedge clk) begin
     untranslated <= 1'b0;
+    next_q       <= vaddr_q[which_q][63:8] + 56'd1;
+    advance_q    <= state_q == BurstSize;
     unique case (state_q)
       BurstIdle: begin
         which_q <= !go[0];
         if (go != 0) state_q <= BurstSize;
       end
       BurstSize: begin
-        words_q <= less ? 4'(few) : boundary[which_q];
-        bytes_q <= ends[which_q] && tail[which_q] != 0 ? {4'(few - 6'd1), tail[which_q]} :
+        words_q   <= less ? 4'(few) : boundary[which_q];
+        bytes_q   <= ends[which_q] && tail[which_q] != 0 ? {4'(few - 6'd1), tail[which_q]} :
                    less ? {4'(few), 5'd0} : {boundary[which_q], 5'd0};
-        paddr_q <= {page_q[which_q], vaddr_q[which_q][11:0]};
-        state_q <= in_page[which_q] ? BurstWords : BurstTranslate;
+        paddr_q   <= {page_q[which_q], vaddr_q[which_q][11:0]};
+        address_q <= vaddr_q[which_q];
+        state_q   <= in_page[which_q] ? BurstWords : BurstTranslate;
       end
       BurstTranslate: if (tlb_rsp.ready) state_q <= BurstTranslated;
       BurstTranslated: begin
@@ -141,17 +152,21 @@ module merge_burst
         if (out_valid[which_q] && out_ready[which_q]) begin
           words_q <= words_q - 1'b1;
           if (words_q == 4'd1) begin
-            state_q          <= BurstIdle;
-            vaddr_q[which_q] <= {vaddr_q[which_q][63:8] + 56'd1, 8'd0};  // a shorter write is the last
+            state_q <= BurstIdle;
             if (state_q == BurstWords) issued_q <= issued_q + 1'b1;
           end
         end
       end
       default: state_q <= BurstIdle;
     endcase
+    if (advance_q) begin
+      vaddr_q[which_q]  <= {next_q, 8'd0};  // a shorter write is the last
+      boundary[which_q] <= 4'd8;
+    end
     for (int s = 0; s < 2; s++) begin
       if (start[s]) begin
         vaddr_q[s]      <= start_vaddr[s];
+        boundary[s]     <= 4'd8 - 4'(start_vaddr[s][7:5]);
         page_valid_q[s] <= 1'b0;
       end
     end
@@ -159,7 +174,9 @@ module merge_burst
     written <= issued_q == done_q;
     if (rst) begin
       state_q      <= BurstIdle;
-      issued_q       <= '0;
+      advance_q    <= 1'b0;
+      boundary     <= {2{4'd8}};
+      issued_q     <= '0;
       done_q       <= '0;
       written      <= 1'b0;
       untranslated <= 1'b0;

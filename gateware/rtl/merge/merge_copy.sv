@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Copier: reads the hits of each event from the store, eight a cycle, packs them into words of 256 bits and
-// makes a row per event. Also copies a segment as it is.
+// Copier of hits. Reads those of each event from the store, up to eight a cycle, of one board or of two;
+// packs them into words of 256 bits and makes a row per event. Also copies a segment as it is.
 module merge_copy
   import nanet_merge_pkg::*;
 (
@@ -24,7 +24,7 @@ module merge_copy
     input  merge_event_t in,
 
     /*
-     * store; data four cycles later, never refused
+     * store; data six cycles later, never refused
      */
     output merge_read_t [3:0]        rd,
     input  logic [3:0][127:0]        rd_data,
@@ -36,17 +36,21 @@ module merge_copy
     output logic [1:0][255:0] out_data,
     input  logic              room,
     input  logic              flush,     // pulse: the last partial words
-    output logic              idle,
-    output logic [16:0]       hits,      // 16 bit words so far
-    output logic              overflow   // more than MergeHits
+    output logic              idle,      // no words on their way
+    output logic [16:0]       hits       // 16 bit words so far
 );
 
   // ------------------------------------------------------------------ fragments
 
+  // A board, and the one copied with it.
   typedef struct packed {
     logic [1:0]       board;
     logic [12:0]      at;
     logic [12:0]      left;    // hits
+    logic [1:0]       mate;
+    logic [12:0]      mate_at;
+    logic [2:0]       mate_hits;  // 0: no mate
+    logic [3:0]       reads;   // boards
     logic             last;    // of the event
     logic [15:0]      opened;
     logic [3:0]       boards;
@@ -55,55 +59,122 @@ module merge_copy
     logic [3:0][7:0]  delay;
   } fragment_t;
 
+  function automatic logic at_most_one(input logic [3:0] boards);
+    return (boards & (boards - 4'd1)) == '0;
+  endfunction
+
+  function automatic logic together(input logic [5:0] one, input logic [5:0] other);
+    return one != 0 && other != 0 && 7'(one) + 7'(other) <= 7'd8;
+  endfunction
+
+  // Plan: in order of the boards, one with hits joins the one before it, unless that has joined another.
+  merge_event_t plan_q;
+  logic plan_valid_q, plan_ready;
+  logic pair01_q, pair02_q, pair03_q, pair12_q, pair13_q, pair23_q;
+  logic [3:0] some_q, joins, mated;
+  logic [2:0][1:0] mate;
+  assign in_ready = !plan_valid_q || plan_ready;
+
+  always_ff @(posedge clk) begin
+    if (in_ready) begin
+      plan_q       <= in;
+      plan_valid_q <= in_valid;
+      for (int b = 0; b < 4; b++) some_q[b] <= in.hits[b] != 0;
+      pair01_q <= together(in.hits[0], in.hits[1]);
+      pair02_q <= together(in.hits[0], in.hits[2]);
+      pair03_q <= together(in.hits[0], in.hits[3]);
+      pair12_q <= together(in.hits[1], in.hits[2]);
+      pair13_q <= together(in.hits[1], in.hits[3]);
+      pair23_q <= together(in.hits[2], in.hits[3]);
+    end
+    if (rst) plan_valid_q <= 1'b0;
+  end
+
+  always_comb begin
+    joins[0] = 1'b0;
+    joins[1] = pair01_q;
+    joins[2] = some_q[1] ? pair12_q && !joins[1] : pair02_q;
+    joins[3] = some_q[2] ? pair23_q && !joins[2] : some_q[1] ? pair13_q && !joins[1] : pair03_q;
+    mate[0]  = some_q[1] ? 2'd1 : some_q[2] ? 2'd2 : 2'd3;
+    mate[1]  = some_q[2] ? 2'd2 : 2'd3;
+    mate[2]  = 2'd3;
+    mated[0] = joins[mate[0]];
+    mated[1] = joins[mate[1]];
+    mated[2] = joins[3];
+    mated[3] = 1'b0;
+  end
+
   merge_event_t event_q;
   logic event_valid_q;
-  logic [3:0] rest_q, rest_in, rest_after;  // boards with hits
+  logic [3:0] rest_q, rest_after;  // boards with hits that join no other
   logic [1:0] pick;
-  logic fragment_valid_q, fragment_first_q, take_fragment, chunk_ends, issue;
+  logic [3:0] short_q;  // boards with one chunk
+  logic [3:0][1:0] mate_q;
+  logic [3:0][12:0] mate_at_q;
+  logic [3:0][2:0] mate_hits_q;
+  // Computed with the registers that they follow from: the fragment's last chunk, the event's last fragment.
+  logic ends_q, single_q;
+  logic fragment_valid_q, fragment_first_q, take_fragment, issue;
   fragment_t fragment_q, fragment_in;
   logic segment_q;
   logic [5:0] slot_q;
 
   always_comb begin
-    for (int b = 0; b < 4; b++) rest_in[b] = in.hits[b] != 0;
     pick       = rest_q[0] ? 2'd0 : rest_q[1] ? 2'd1 : rest_q[2] ? 2'd2 : 2'd3;
     rest_after = rest_q & ~(4'd1 << pick);
     fragment_in = '{board: pick, at: event_q.at[pick], left: rest_q == 0 ? '0 : 13'(event_q.hits[pick]),
-                    last: rest_after == 0, opened: event_q.opened, boards: event_q.boards,
+                    mate: mate_q[pick], mate_at: mate_at_q[pick], mate_hits: mate_hits_q[pick],
+                    reads: '0, last: single_q, opened: event_q.opened, boards: event_q.boards,
                     truncated: event_q.truncated, hits: event_q.hits, delay: event_q.delay};
+    if (rest_q != 0) fragment_in.reads[pick] = 1'b1;
+    if (mate_hits_q[pick] != 0) fragment_in.reads[mate_q[pick]] = 1'b1;
   end
   assign issue         = fragment_valid_q && room;
-  assign chunk_ends    = issue && fragment_q.left <= 13'd8;
-  assign take_fragment = !fragment_valid_q || chunk_ends;
-  assign in_ready      = !event_valid_q || (take_fragment && rest_after == 0);
+  assign take_fragment = !fragment_valid_q || (room && ends_q);
+  assign plan_ready    = !event_valid_q || (take_fragment && single_q);
 
   always_ff @(posedge clk) begin
-    if (in_ready) begin
-      event_q       <= in;
-      rest_q        <= rest_in;
-      event_valid_q <= in_valid;
+    if (plan_ready) begin
+      event_q       <= plan_q;
+      rest_q        <= some_q & ~joins;
+      single_q      <= at_most_one(some_q & ~joins);
+      event_valid_q <= plan_valid_q;
+      for (int b = 0; b < 4; b++) short_q[b] <= plan_q.hits[b] <= 6'd8;
+      mate_q      <= {2'd0, mate};
+      mate_at_q   <= '0;
+      mate_hits_q <= '0;
+      for (int b = 0; b < 3; b++) begin
+        mate_at_q[b] <= plan_q.at[mate[b]];
+        if (mated[b]) mate_hits_q[b] <= plan_q.hits[mate[b]][2:0];
+      end
     end else if (take_fragment) begin
-      rest_q <= rest_after;
+      rest_q   <= rest_after;
+      single_q <= at_most_one(rest_after);
     end
     if (take_fragment) begin
       fragment_q       <= fragment_in;
       fragment_valid_q <= event_valid_q;
       fragment_first_q <= 1'b1;
+      ends_q           <= rest_q == 0 || short_q[pick];
     end else if (issue) begin
       fragment_q.at    <= fragment_q.at + 13'd16;
       fragment_q.left  <= fragment_q.left - 13'd8;
       fragment_first_q <= 1'b0;
+      ends_q           <= fragment_q.left <= 13'd16;
     end
     if (start) begin
       slot_q    <= slot;
       segment_q <= segment;
       if (segment) begin
-        fragment_valid_q <= units != 0;
-        fragment_first_q <= 1'b1;
-        fragment_q.board <= board;
-        fragment_q.at    <= '0;
-        fragment_q.left  <= {units[9:0], 3'd0};
-        fragment_q.last  <= 1'b1;
+        fragment_valid_q     <= units != 0;
+        fragment_first_q     <= 1'b1;
+        fragment_q.board     <= board;
+        fragment_q.reads     <= 4'd1 << board;
+        fragment_q.mate_hits <= '0;
+        fragment_q.at        <= '0;
+        fragment_q.left      <= {units[9:0], 3'd0};
+        ends_q               <= 1'b0;  // an empty chunk follows a single one
+        fragment_q.last      <= 1'b1;
       end
     end
     if (rst) begin
@@ -114,11 +185,12 @@ module merge_copy
 
   always_comb begin
     for (int b = 0; b < 4; b++) begin
-      rd[b].valid  = issue && fragment_q.left != 0 && fragment_q.board == 2'(b);
+      rd[b].valid  = issue && fragment_q.reads[b];
       rd[b].keep   = 1'b0;
       rd[b].direct = 1'b0;
       rd[b].slot   = slot_q;
-      rd[b].offset = fragment_q.at;
+      rd[b].offset = fragment_q.mate_hits != 0 && fragment_q.mate == 2'(b) ? fragment_q.mate_at :
+                                                                             fragment_q.at;
     end
   end
 
@@ -128,6 +200,9 @@ module merge_copy
     logic             valid;
     logic [1:0]       board;
     logic [3:0]       hits;
+    logic [1:0]       mate;
+    logic [2:0]       mate_hits;
+    logic [3:0]       all;     // hits of both
     logic             first;   // of its fragment
     logic             last;    // of its event
     logic [15:0]      opened;
@@ -137,59 +212,78 @@ module merge_copy
     logic [3:0][7:0]  delay;
   } chunk_t;
 
-  chunk_t [4:0] chunk_q;
+  chunk_t [7:0] chunk_q;  // 5: beside the store's data, 7: beside words_q
+  logic [3:0] hits_here;
+  assign hits_here = fragment_q.left >= 13'd8 ? 4'd8 : fragment_q.left[3:0];
   always_ff @(posedge clk) begin
-    chunk_q[0] <= '{valid: issue, board: fragment_q.board,
-                    hits: fragment_q.left >= 13'd8 ? 4'd8 : fragment_q.left[3:0], first: fragment_first_q,
-                    last: fragment_q.last && fragment_q.left <= 13'd8, opened: fragment_q.opened,
-                    boards: fragment_q.boards, truncated: fragment_q.truncated, counts: fragment_q.hits,
-                    delay: fragment_q.delay};
-    for (int i = 1; i < 5; i++) chunk_q[i] <= chunk_q[i-1];
-    if (rst) for (int i = 0; i < 5; i++) chunk_q[i].valid <= 1'b0;
+    chunk_q[0] <= '{valid: issue, board: fragment_q.board, hits: hits_here, mate: fragment_q.mate,
+                    mate_hits: fragment_q.mate_hits, all: hits_here + 4'(fragment_q.mate_hits),
+                    first: fragment_first_q, last: fragment_q.last && fragment_q.left <= 13'd8,
+                    opened: fragment_q.opened, boards: fragment_q.boards, truncated: fragment_q.truncated,
+                    counts: fragment_q.hits, delay: fragment_q.delay};
+    for (int i = 1; i < 8; i++) chunk_q[i] <= chunk_q[i-1];
+    if (rst) for (int i = 0; i < 8; i++) chunk_q[i].valid <= 1'b0;
   end
 
-  // Data of the store, hits beyond the chunk zero.
-  chunk_t here;
-  logic [7:0][15:0] data, words_q;
-  logic [16:0] hits_q, hits_after;
-  logic [15:0] first_q;
-  logic fresh_q, fits;
-  assign here       = chunk_q[3];
-  assign hits_after = hits_q + 17'(here.hits);
-  assign fits       = segment_q || hits_after <= 17'(MergeHits);
+  // Hits of both boards, zero beyond; those of the second one follow those of the first.
+  logic [3:0][7:0] one_here_q, other_here_q;  // of each board's words
+  logic [7:0][15:0] one, other, one_q, other_q, words_q;
   always_comb begin
-    data = rd_data[here.board];
-    for (int i = 0; i < 8; i++) if (4'(i) >= here.hits) data[i] = '0;
+    one   = '0;
+    other = '0;
+    for (int b = 0; b < 4; b++) begin
+      for (int i = 0; i < 8; i++) begin
+        one[i]   |= rd_data[b][16*i+:16] & {16{one_here_q[b][i]}};
+        other[i] |= rd_data[b][16*i+:16] & {16{other_here_q[b][i]}};
+      end
+    end
+  end
+  always_ff @(posedge clk) begin
+    for (int b = 0; b < 4; b++) begin
+      for (int i = 0; i < 8; i++) begin
+        one_here_q[b][i]   <= chunk_q[4].board == 2'(b) && 4'(i) < chunk_q[4].hits;
+        other_here_q[b][i] <= b != 0 && chunk_q[4].mate == 2'(b) && 4'(i) < 4'(chunk_q[4].mate_hits);
+      end
+    end
+    one_q   <= one;
+    other_q <= other;
+    words_q <= one_q | other_q << {chunk_q[6].hits[2:0], 4'd0};
   end
 
+  // Beyond MergeHits the frame is not merged: its buffer has room for one chunk more.
+  logic [16:0] hits_q;
+  logic [15:0] first_q;
   logic [3:0] place_q, place_q2, add_q, add_q2;
+  logic fresh_q, fits;
+  assign fits = segment_q || hits_q < 17'(MergeHits);
   always_ff @(posedge clk) begin
-    words_q <= data;
     place_q <= hits_q[3:0];
-    add_q   <= here.valid && fits ? here.hits : '0;
-    if (here.valid) begin
+    add_q   <= chunk_q[6].valid && fits ? chunk_q[6].all : '0;
+    if (chunk_q[6].valid) begin
       if (fresh_q) first_q <= hits_q[15:0];
-      fresh_q <= here.last;
-      if (fits) hits_q <= hits_after;
-      else overflow <= 1'b1;
+      fresh_q <= chunk_q[6].last;
+      if (fits) hits_q <= hits_q + 17'(chunk_q[6].all);
     end
     if (start) begin
-      hits_q   <= '0;
-      fresh_q  <= 1'b1;
-      overflow <= 1'b0;
+      hits_q  <= '0;
+      fresh_q <= 1'b1;
     end
   end
   assign hits = hits_q;
 
   // ------------------------------------------------------------------ sums and order, shift, words
 
-  chunk_t now_q;  // one cycle behind chunk_q[4]
+  chunk_t now_q;  // one cycle behind chunk_q[7]
   logic [15:0] first_q2;
   logic [10:0] above_q;
   logic signed [7:0] sum, sum_q;
   logic descends, descends_q, disordered_q;
-  logic [383:0] shifted_q, packed_words;
-  logic [255:0] rest_words_q;
+  // The words rotated to their places among 16; the places that they fill in this word and in the next one.
+  logic [7:0][15:0] rotated_q;
+  logic [15:0] here_q;
+  logic [7:0] beyond_q;
+  logic [15:0][15:0] rest_words_q, packed_words;
+  logic [7:0][15:0] next_words;
   logic signed [15:0] event_sum_q, event_sum;
   merged_row_t row, row_q;
   logic odd_row_q, makes_row, disorder;
@@ -200,10 +294,15 @@ module merge_copy
     descends = 1'b0;
     for (int i = 0; i < 8; i++) sum += 8'(signed'(words_q[i][15:11]));
     for (int i = 1; i < 8; i++)
-      if (4'(i) < chunk_q[4].hits && words_q[i][10:0] <= words_q[i-1][10:0]) descends = 1'b1;
-    if (!chunk_q[4].first && chunk_q[4].hits != 0 && words_q[0][10:0] <= above_q) descends = 1'b1;
+      if (4'(i) < chunk_q[7].all && 4'(i) != chunk_q[7].hits && words_q[i][10:0] <= words_q[i-1][10:0])
+        descends = 1'b1;
+    if (!chunk_q[7].first && chunk_q[7].hits != 0 && words_q[0][10:0] <= above_q) descends = 1'b1;
   end
-  assign packed_words = {128'd0, rest_words_q} | shifted_q;
+  always_comb begin
+    for (int i = 0; i < 16; i++)
+      packed_words[i] = here_q[i] ? rest_words_q[i] | rotated_q[3'(i)] : rest_words_q[i];
+    for (int i = 0; i < 8; i++) next_words[i] = beyond_q[i] ? rotated_q[i] : '0;
+  end
   assign event_sum    = event_sum_q + 16'(sum_q);
   assign disorder     = disordered_q || descends_q;
   assign makes_row    = now_q.valid && now_q.last && !segment_q && rows_q < 10'(MergeRows);
@@ -214,23 +313,26 @@ module merge_copy
   end
 
   always_ff @(posedge clk) begin
-    if (chunk_q[4].valid) above_q <= words_q[7][10:0];
-    now_q      <= chunk_q[4];
+    if (chunk_q[7].valid) above_q <= words_q[7][10:0];
+    now_q      <= chunk_q[7];
     first_q2   <= first_q;
     sum_q      <= sum;
     descends_q <= descends;
-    shifted_q  <= 384'(words_q) << {place_q, 4'd0};
+    for (int i = 0; i < 8; i++) begin
+      rotated_q[i] <= words_q[3'(i)-place_q[2:0]];
+      beyond_q[i]  <= 4'd8 + 4'(i) < place_q;
+    end
+    for (int i = 0; i < 16; i++) here_q[i] <= 5'(i) >= 5'(place_q) && 5'(i) < 5'(place_q) + 5'd8;
     place_q2   <= place_q;
     add_q2     <= add_q;
     out_valid  <= '0;
-    out_data   <= {row, row_q, packed_words[255:0]};
+    out_data   <= {row, row_q, packed_words};
     if (now_q.valid) begin
       event_sum_q  <= now_q.last ? '0 : event_sum;
       disordered_q <= !now_q.last && disorder;
       if (add_q2 != 0) begin
         out_valid[0] <= 5'(place_q2) + 5'(add_q2) >= 5'd16;
-        rest_words_q <= 5'(place_q2) + 5'(add_q2) >= 5'd16 ? {128'd0, packed_words[383:256]} :
-                                                            packed_words[255:0];
+        rest_words_q <= 5'(place_q2) + 5'(add_q2) >= 5'd16 ? {128'd0, next_words} : packed_words;
       end
       if (makes_row) begin
         row_q        <= row;
@@ -256,11 +358,13 @@ module merge_copy
     end
   end
 
-  assign idle = !event_valid_q && !fragment_valid_q && !now_q.valid && !chunk_q[0].valid &&
-                !chunk_q[1].valid && !chunk_q[2].valid && !chunk_q[3].valid && !chunk_q[4].valid &&
-                out_valid == 0;
+  logic [7:0] on_way;
+  always_comb for (int i = 0; i < 8; i++) on_way[i] = chunk_q[i].valid;
+  always_ff @(posedge clk)
+    idle <= !start && !flush && !in_valid && !plan_valid_q && !event_valid_q && !fragment_valid_q &&
+            on_way == '0 && !now_q.valid;
 
   logic unused;
-  assign unused = &{1'b0, units[11:10], here, now_q};
+  assign unused = &{1'b0, units[11:10], chunk_q, now_q};
 
 endmodule

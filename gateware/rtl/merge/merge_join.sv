@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // Merging rule: joins the fragments of four boards to events. The earliest remaining fragment opens an event;
-// the next fragment of each board joins if it lies in the window. One event in four cycles.
+// the next fragment of each board joins if it lies in the window. One event in three cycles.
 module merge_join
   import nanet_merge_pkg::*;
 (
@@ -62,31 +62,34 @@ module merge_join
 
   // ------------------------------------------------------------------ earliest fragment, joining ones
 
-  typedef enum logic [2:0] {
+  typedef enum logic [1:0] {
     JoinIdle,
     JoinFirst,
     JoinSubtract,
-    JoinCompare,
-    JoinTake
+    JoinCompare
   } state_e;
 
   state_e state_q;
-  logic [15:0] first_low, first_high, first_q;
-  logic [3:0] joins, joins_q;
+  logic [15:0] first, first_q;
+  logic [3:0] earliest, joins;
   logic [3:0][15:0] since_q;  // after the earliest
-  logic low_valid, high_valid, event_valid, event_ready;
+  logic takes, event_valid_q, room_q, unused_ready;
   merge_event_t event_in, event_q;
   logic [4:0] level;
 
-  function automatic logic [15:0] earlier(input logic a_valid, input logic [15:0] a, input logic b_valid,
-                                          input logic [15:0] b);
-    return b_valid && (!a_valid || b < a) ? b : a;
-  endfunction
+  // All pairs are compared at once.
+  always_comb begin
+    earliest = head_valid;
+    first    = '0;
+    for (int b = 0; b < 4; b++) begin
+      for (int c = b + 1; c < 4; c++) begin
+        if (head[c].since < head[b].since) earliest[b] &= !head_valid[c];
+        else earliest[c] &= !head_valid[b];
+      end
+    end
+    for (int b = 0; b < 4; b++) if (earliest[b]) first |= head[b].since;
+  end
 
-  assign low_valid  = head_valid[0] || head_valid[1];
-  assign high_valid = head_valid[2] || head_valid[3];
-  assign first_low  = earlier(head_valid[0], head[0].since, head_valid[1], head[1].since);
-  assign first_high = earlier(head_valid[2], head[2].since, head_valid[3], head[3].since);
   always_comb begin
     for (int b = 0; b < 4; b++) begin
       event_in.delay[b] = 8'(since_q[b]);
@@ -105,24 +108,25 @@ module merge_join
   end
   always_ff @(posedge clk) begin
     for (int b = 0; b < 4; b++) since_q[b] <= head[b].since - first_q;
-    event_q <= event_in;
-    joins_q <= joins;
+    event_q       <= event_in;
+    event_valid_q <= takes;
+    room_q        <= level < 5'd14;  // one event is on its way, one follows
+    if (rst) event_valid_q <= 1'b0;
   end
-  assign event_valid = state_q == JoinTake;
-  assign pop         = event_valid && event_ready ? joins_q : '0;
+  assign takes = state_q == JoinCompare && room_q;
+  assign pop   = takes ? joins : '0;
 
   // A walker is done two cycles after its last fragment, which has then reached the head of its queue.
   always_ff @(posedge clk) begin
     unique case (state_q)
       JoinIdle: ;
       JoinFirst: begin
-        first_q <= earlier(low_valid, first_low, high_valid, first_high);
+        first_q <= first;
         if ((head_valid | walked) == '1) state_q <= head_valid == 0 ? JoinIdle : JoinSubtract;
       end
       JoinSubtract: state_q <= JoinCompare;
-      JoinCompare: state_q <= JoinTake;
-      JoinTake: begin
-        if (event_ready) begin
+      JoinCompare: begin
+        if (takes) begin
           state_q <= JoinFirst;
           events  <= events + 1'b1;
         end
@@ -142,8 +146,8 @@ module merge_join
   ) queue (
       .clk,
       .rst,
-      .in_valid (event_valid),
-      .in_ready (event_ready),
+      .in_valid (event_valid_q),
+      .in_ready (unused_ready),
       .in_data  (event_q),
       .out_valid,
       .out_ready,
@@ -152,11 +156,14 @@ module merge_join
   );
 
   assign disordered = disorder != 0;
-  assign done       = state_q == JoinIdle && !out_valid && level == 0;
+  assign done       = state_q == JoinIdle && !event_valid_q && !out_valid && level == 0;
   always_ff @(posedge clk) begin
     fragments <= 16'(walk_fragments[0]) + 16'(walk_fragments[1]) + 16'(walk_fragments[2]) +
                  16'(walk_fragments[3]);
     hits      <= 17'(walk_hits[0]) + 17'(walk_hits[1]) + 17'(walk_hits[2]) + 17'(walk_hits[3]);
   end
+
+  logic unused;
+  assign unused = &{1'b0, unused_ready};
 
 endmodule

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // Page memory of one board: pages of 256 B, page table of the open frames, free list. Reads 16 B at any even
-// offset per cycle, four cycles later.
+// offset per cycle, six cycles later, or two where no read was valid four cycles before.
 module merge_pages
   import nanet_merge_pkg::*;
 #(
@@ -15,34 +15,35 @@ module merge_pages
     output logic ready,  // the free list is filled
 
     /*
-     * table: pages of a slot, and number of a page one cycle later
+     * table: pages of a slot, a cycle later; it stands until `take`
      */
     input  logic [5:0]               slot,
     input  logic [4:0]               page,
     output logic [5:0]               count,
-    output logic [$clog2(PAGES)-1:0] number,
 
     /*
-     * a free page, which becomes the next page of the slot, or its first one after `clear`
+     * a free page: held, and the next page of the slot with `take` a cycle later, or its first one if `clear`
      */
-    output logic                     free_valid,
-    output logic [$clog2(PAGES)-1:0] free_number,
-    input  logic                     take,
-    input  logic                     clear,
+    output logic free_valid,
+    input  logic hold,
+    input  logic take,
+    input  logic clear,
 
     /*
-     * 32 B to lines of 16 B: the first line, and the next one
+     * 32 B to lines of 16 B, the first line and the next one; of the page held last, or of `page`, which
+     * has stood for two cycles
      */
-    input logic                     wr_en,
-    input logic                     wr_high,    // the upper half is written too
-    input logic [$clog2(PAGES)-1:0] wr_number,
-    input logic [3:0]               wr_line,
-    input logic [255:0]             wr_data,
+    input logic         wr_en,
+    input logic         wr_taken,
+    input logic         wr_high,    // the upper half is written too
+    input logic [3:0]   wr_line,
+    input logic [255:0] wr_data,
 
     /*
-     * read
+     * read; offset of a direct read
      */
     input  merge_read_t  rd,
+    input  logic [12:0]  direct_offset,
     output logic [127:0] rd_data,
 
     /*
@@ -50,7 +51,7 @@ module merge_pages
      */
     input  logic       drop,       // held until dropped
     input  logic [5:0] drop_slot,
-    output logic [5:0] drop_count, // pages of that slot
+    output logic [5:0] drop_count, // pages of that slot, a cycle later
     output logic       dropped
 );
 
@@ -66,26 +67,41 @@ module merge_pages
 
   (* no_rw_check *) logic [5:0] counts[SLOTS];
   logic [5:0] next;
-  assign count      = counts[slot[SlotW-1:0]];
-  assign drop_count = counts[drop_slot[SlotW-1:0]];
-  assign next       = clear ? '0 : count;
+  assign next = clear ? '0 : count;
+  always_ff @(posedge clk) begin
+    count      <= counts[slot[SlotW-1:0]];
+    drop_count <= counts[drop_slot[SlotW-1:0]];
+  end
   always_ff @(posedge clk) if (clear || take) counts[slot[SlotW-1:0]] <= next + 6'(take);
 
   // Even and odd pages in separate memories, so that a page and the next one are found in one cycle. A third
-  // copy serves the writes.
+  // copy serves the writes. A frame is read when all its writes have ended.
   logic [4:0] rd_page;
   logic [5:0] drop_q;
   logic [SlotW-1:0] rd_slot;
   logic [3:0] even_index, odd_index;
-  logic [PageW-1:0] even_number, odd_number;
+  logic [SlotW+3:0] even_at_q, odd_at_q;  // registers before the memories
+  // Registers behind each memory.
+  logic [PageW-1:0] even_number, odd_number, number, even_number_q, odd_number_q, number_q;
+  logic [PageW-1:0] free_number, taken_q, wr_number;
+  assign wr_number = wr_taken ? taken_q : number_q;
+  always_ff @(posedge clk) begin
+    even_number_q <= even_number;
+    odd_number_q  <= odd_number;
+    number_q      <= number;
+    even_at_q     <= {rd_slot, even_index};
+    odd_at_q      <= {rd_slot, odd_index};
+    if (hold) taken_q <= free_number;
+  end
   assign rd_page    = drop ? drop_q[4:0] : rd.offset[12:8];
   assign rd_slot    = drop ? drop_slot[SlotW-1:0] : rd.slot[SlotW-1:0];
   assign even_index = 4'((6'(rd_page) + 6'd1) >> 1);
   assign odd_index  = rd_page[4:1];
 
   ram_1r1w #(
-      .WIDTH(PageW),
-      .DEPTH(SLOTS * SegmentPages)
+      .WIDTH  (PageW),
+      .DEPTH  (SLOTS * SegmentPages),
+      .CHECKED(1'b0)
   ) of_writes (
       .clk,
       .wr_en  (take),
@@ -95,32 +111,35 @@ module merge_pages
       .rd_data(number)
   );
   ram_1r1w #(
-      .WIDTH(PageW),
-      .DEPTH(SLOTS * SegmentPages / 2)
+      .WIDTH  (PageW),
+      .DEPTH  (SLOTS * SegmentPages / 2),
+      .CHECKED(1'b0)
   ) even_pages (
       .clk,
       .wr_en  (take && !next[0]),
       .wr_addr({slot[SlotW-1:0], next[4:1]}),
       .wr_data(free_number),
-      .rd_addr({rd_slot, even_index}),
+      .rd_addr(even_at_q),
       .rd_data(even_number)
   );
   ram_1r1w #(
-      .WIDTH(PageW),
-      .DEPTH(SLOTS * SegmentPages / 2)
+      .WIDTH  (PageW),
+      .DEPTH  (SLOTS * SegmentPages / 2),
+      .CHECKED(1'b0)
   ) odd_pages (
       .clk,
       .wr_en  (take && next[0]),
       .wr_addr({slot[SlotW-1:0], next[4:1]}),
       .wr_data(free_number),
-      .rd_addr({rd_slot, odd_index}),
+      .rd_addr(odd_at_q),
       .rd_data(odd_number)
   );
 
   // ------------------------------------------------------------------ free list
 
   logic [PageW:0] filled_q;
-  logic drop_valid_q, drop_odd_q, drop_end, give, unused_free_room;
+  logic drop_end, give, unused_free_room;
+  logic [2:0] drop_valid_q, drop_odd_q;  // of addresses, memories' outputs, registers behind them
   logic [PageW-1:0] given;
   logic [PageW:0] unused_free_level;
   assign ready   = filled_q[PageW];
@@ -129,15 +148,15 @@ module merge_pages
   assign drop_end = drop_q == drop_count;
   always_ff @(posedge clk) begin
     if (!ready) filled_q <= filled_q + 1'b1;
-    drop_valid_q <= drop && !drop_end;
-    drop_odd_q   <= drop_q[0];
-    give         <= !ready || drop_valid_q;
-    given        <= !ready ? filled_q[PageW-1:0] : drop_odd_q ? odd_number : even_number;
+    drop_valid_q <= {drop_valid_q[1:0], drop && !drop_end};
+    drop_odd_q   <= {drop_odd_q[1:0], drop_q[0]};
+    give         <= !ready || drop_valid_q[2];
+    given        <= !ready ? filled_q[PageW-1:0] : drop_odd_q[2] ? odd_number_q : even_number_q;
     if (!drop) drop_q <= '0;
     else if (!drop_end) drop_q <= drop_q + 1'b1;
     if (rst) begin
       filled_q     <= '0;
-      drop_valid_q <= 1'b0;
+      drop_valid_q <= '0;
       give         <= 1'b0;
     end
   end
@@ -171,62 +190,74 @@ module merge_pages
   assign even_in   = odd_first ? wr_data[255:128] : wr_data[127:0];
   assign odd_in    = odd_first ? wr_data[127:0] : wr_data[255:128];
 
-  logic [12:1] offset_q;
-  logic [7:1] offset_q2;
-  logic [4:1] offset_q3, offset_q4;
-  logic [PageW-1:0] this_page_q, even_page_q, even_kept_q, odd_kept_q;
-  logic [12:1] offset;
-  logic direct, keep_q;
-  logic [PageW-1:0] even_here, odd_here;
-  assign direct    = rd.valid && rd.direct;
-  assign offset    = direct ? rd.offset[12:1] : offset_q;
-  assign even_here = direct ? even_kept_q : even_number;
-  assign odd_here  = direct ? odd_kept_q : odd_number;
+  // The even line after line 15 is in the next page.
+  logic [8:1] offset_q, offset_q1, offset_q2;
+  logic [7:1] offset_q3, offset;
+  logic [2:0] even_at_q3, even_at;
+  logic [4:1] offset_q4;
+  logic [3:1] offset_q5;
+  logic [3:0] valid_q, keep_q;
+  logic [PageW-1:0] this_q, next_q, of_even_q, this_kept_q, next_kept_q, this_page, even_page;
+  assign offset    = valid_q[3] ? offset_q3 : direct_offset[7:1];
+  assign even_at   = valid_q[3] ? even_at_q3 : direct_offset[7:5] + 3'(direct_offset[4]);
+  assign this_page = valid_q[3] ? this_q : this_kept_q;
+  assign even_page = valid_q[3] ? of_even_q : direct_offset[7:4] == '1 ? next_kept_q : this_kept_q;
 
   ram_1r1w #(
-      .WIDTH(128),
-      .DEPTH(PAGES * 8)
+      .WIDTH  (128),
+      .DEPTH  (PAGES * 8),
+      .CHECKED(1'b0)
   ) even_lines (
       .clk,
       .wr_en  (even_en),
       .wr_addr({wr_number, even_line}),
       .wr_data(even_in),
-      .rd_addr({even_page_q, offset_q2[7:5] + 3'(offset_q2[4])}),
+      .rd_addr({even_page, even_at}),
       .rd_data(even_out)
   );
   ram_1r1w #(
-      .WIDTH(128),
-      .DEPTH(PAGES * 8)
+      .WIDTH  (128),
+      .DEPTH  (PAGES * 8),
+      .CHECKED(1'b0)
   ) odd_lines (
       .clk,
       .wr_en  (odd_en),
       .wr_addr({wr_number, odd_line}),
       .wr_data(odd_in),
-      .rd_addr({this_page_q, offset_q2[7:5]}),
+      .rd_addr({this_page, offset[7:5]}),
       .rd_data(odd_out)
   );
 
-  // Registers behind each memory; the shift is in the reader's cycle.
-  logic [127:0] even_q, odd_q;
-  logic [255:0] lines;
-  assign lines   = offset_q4[4] ? {even_q, odd_q} : {odd_q, even_q};
-  assign rd_data = 128'(lines >> {offset_q4[3:1], 4'd0});
+  // Registers behind each memory; the selection is in the reader's cycle. 16 bit words of the first line
+  // from the offset on, then those of the other one: a word of one of both at each place, rotated.
+  logic [7:0][15:0] even_q, odd_q, taken;
+  logic [7:0] word_odd_q;
+  always_comb begin
+    for (int i = 0; i < 8; i++) taken[i] = word_odd_q[i] ? odd_q[i] : even_q[i];
+    for (int i = 0; i < 8; i++) rd_data[16*i+:16] = taken[3'(i)+offset_q5];
+  end
   always_ff @(posedge clk) begin
-    offset_q    <= rd.offset[12:1];
-    offset_q2   <= offset[7:1];
-    keep_q      <= rd.valid && rd.keep;
-    if (keep_q) even_kept_q <= even_number;
-    if (keep_q) odd_kept_q <= odd_number;
-    offset_q3   <= offset_q2[4:1];
-    offset_q4   <= offset_q3;
-    this_page_q <= offset[8] ? odd_here : even_here;
-    even_page_q <= offset[8] ^ (offset[7:4] == '1) ? odd_here : even_here;
-    even_q      <= even_out;
-    odd_q       <= odd_out;
+    offset_q   <= rd.offset[8:1];
+    offset_q1  <= offset_q;
+    offset_q2  <= offset_q1;
+    valid_q    <= {valid_q[2:0], rd.valid};
+    keep_q     <= {keep_q[2:0], rd.valid && rd.keep};
+    this_q     <= offset_q2[8] ? odd_number_q : even_number_q;
+    next_q     <= offset_q2[8] ? even_number_q : odd_number_q;
+    of_even_q  <= offset_q2[8] ^ (offset_q2[7:4] == '1) ? odd_number_q : even_number_q;
+    if (keep_q[3]) this_kept_q <= this_q;
+    if (keep_q[3]) next_kept_q <= next_q;
+    offset_q3  <= offset_q2[7:1];
+    even_at_q3 <= offset_q2[7:5] + 3'(offset_q2[4]);
+    offset_q4  <= offset[4:1];
+    offset_q5  <= offset_q4[3:1];
+    for (int i = 0; i < 8; i++) word_odd_q[i] <= offset_q4[4] ^ (4'(i) < {1'b0, offset_q4[3:1]});
+    even_q     <= even_out;
+    odd_q      <= odd_out;
   end
 
   logic unused;
   assign unused = &{1'b0, unused_free_room, unused_free_level, rd.offset[0],
-                    slot, drop_slot, rd.slot, offset[12:9]};
+                    slot, drop_slot, rd.slot, rd.direct, direct_offset};
 
 endmodule

@@ -5,8 +5,9 @@ module merge_store
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
   import nanet_merge_pkg::*;
+  import nanet_ttc_pkg::*;
 #(
-    // Open frames; a power of two, at most 64.
+    // Open frames; a power of two, 16 to 64.
     parameter int unsigned SLOTS = 64,
     // Pages of 256 B per board; a power of two, at least 64.
     parameter int unsigned PAGES = 128,
@@ -24,6 +25,7 @@ module merge_store
     input  logic [4:0]               log2_devices,
     input  logic [DEVICES-1:0][63:0] base_vaddr,
     input  logic [17:0]              buffer_units,
+    input  ttc_stamp_t               ttc_stamp,
     output logic                     ready,         // the page memories are empty
 
     /*
@@ -44,34 +46,36 @@ module merge_store
     output logic              untranslated,  // pulse: a write dropped for lack of a translation
 
     /*
-     * a closed frame: its slot, and whether all its payloads are in pages
+     * a closed frame: its slot, and whether all its payloads are in pages; two cycles after the index
      */
     input  logic [15:0]      closed_index,
     output logic             held,          // the slot belongs to this frame
     output logic [5:0]       slot,
     output logic             passed,        // a write of the frame passed
     output logic [3:0][5:0]  pages,         // of each board
+    output logic [31:0]      first_period,  // TTC time of its first payload in a page
     input  logic             drop,          // held until dropped: returns the pages
     output logic             dropped,
 
     /*
-     * reads, per board
+     * reads, per board; offsets of direct ones
      */
     input  merge_read_t [3:0]        rd,
+    input  logic [3:0][12:0]         direct_offset,
     output logic [3:0][127:0]        rd_data
 );
 
-  localparam int unsigned PageW = $clog2(PAGES);
   localparam int unsigned SlotW = $clog2(SLOTS);
   localparam int unsigned DeviceW = DEVICES > 1 ? $clog2(DEVICES) : 1;
 
-  if (DATA_W != 256) begin : gen_check_width
-    $fatal(1, "DATA_W must be 256 (%m)");
+  if (DATA_W != 256 || SLOTS < 16) begin : gen_check_width
+    $fatal(1, "DATA_W must be 256, SLOTS at least 16 (%m)");
   end
 
   typedef enum logic [3:0] {
     StoreIdle,
     StoreLook,
+    StoreCompare,
     StoreJudge,
     StoreWords,
     PassAddress,
@@ -85,28 +89,46 @@ module merge_store
   merge_place_t place_q;
   logic [15:0] index_q, left_q;
   logic [5:0] slot_q;
-  logic [PageW-1:0] number_q;
   logic [3:0] line_q;
-  logic hit_q, free_q, next_q, known_q, take, claim;
+  // Of the slot and page: used, by this frame, a write of it passed; pages known, exactly one page less; the
+  // write begins a page, begins the segment; a page is free.
+  logic used_here_q, same_q, passed_here_q, more_q, equal_q, page_begins_q, begins_q, room_q;
+  // A page is taken in the cycle after the decision.
+  logic known, claim, take, claim_q, taken_q;
+  logic [3:0] take_q;
   logic [3:0] board_is, board_free, board_ready, board_drop_q, board_dropped, board_dropped_q;
   logic drop_safe;
   logic [3:0][5:0] count;
-  logic [3:0][PageW-1:0] number, free_number;
+  logic [15:0] frame_q;
   logic [7:0] tag_q;
 
   // ------------------------------------------------------------------ slots
 
   logic [SLOTS-1:0] used_q, passed_q;
   logic [15:0] frames[SLOTS];
-  logic [15:0] frame_of, frame_of_closed;
+  logic [31:0] periods[SLOTS];
   logic [SlotW-1:0] closed_slot;
-  assign closed_slot     = closed_index[SlotW-1:0];
-  assign frame_of        = frames[slot_q[SlotW-1:0]];
-  assign frame_of_closed = frames[closed_slot];
-  assign slot            = 6'(closed_slot);
-  assign held            = used_q[closed_slot] && frame_of_closed == closed_index;
-  assign passed          = passed_q[closed_slot];
-  always_ff @(posedge clk) if (claim) frames[slot_q[SlotW-1:0]] <= index_q;
+  // Flags of eight slots, then of one.
+  logic [7:0] used_part_q, passed_part_q, closed_used_part_q, closed_passed_part_q;
+  logic [15:0] closed_frame_q;
+  logic closed_used_q;
+  assign closed_slot = closed_index[SlotW-1:0];
+  assign slot        = 6'(closed_slot);
+  assign held        = closed_used_q && closed_frame_q == closed_index;
+  always_ff @(posedge clk) begin
+    used_part_q          <= used_q[{slot_q[SlotW-1:3], 3'd0}+:8];
+    passed_part_q        <= passed_q[{slot_q[SlotW-1:3], 3'd0}+:8];
+    closed_used_part_q   <= used_q[{closed_slot[SlotW-1:3], 3'd0}+:8];
+    closed_passed_part_q <= passed_q[{closed_slot[SlotW-1:3], 3'd0}+:8];
+    closed_used_q        <= closed_used_part_q[closed_slot[2:0]];
+    closed_frame_q       <= frames[closed_slot];
+    passed               <= closed_passed_part_q[closed_slot[2:0]];
+    first_period         <= periods[closed_slot];
+    if (claim_q) begin
+      frames[slot_q[SlotW-1:0]]  <= index_q;
+      periods[slot_q[SlotW-1:0]] <= ttc_stamp.timestamp;
+    end
+  end
 
   // ------------------------------------------------------------------ one write at a time
 
@@ -117,11 +139,14 @@ module merge_store
                                   place_in.buffer;
   assign board_is = 4'd1 << place_q.board;
 
-  // Read by all boards; used of one.
+  // Of all boards, a cycle after the slot; used of one.
   logic [5:0] count_here;
   assign count_here = count[place_q.board];
-  assign claim = state_q == StoreJudge && free_q;
-  assign take  = state_q == StoreJudge && next_q;
+  assign known = used_here_q && same_q && more_q;
+  assign claim = state_q == StoreJudge && !used_here_q && begins_q && room_q;
+  // The first write to a page begins with its first byte, unless an earlier one has passed.
+  assign take  = claim || (state_q == StoreJudge && used_here_q && same_q && !passed_here_q && equal_q &&
+                           page_begins_q && room_q);
 
   logic [33:0] product_q;
   logic [63:0] vaddr_q, paddr_q;
@@ -131,9 +156,10 @@ module merge_store
   logic [7:0] passes_done_q;
   logic [4:0] done_writes, writes_q, writes;
   logic halves_q, high_q, half_ends;  // a write that crosses a page passes in halves of a word
+  logic short_q;  // at most 16 B are left
   logic [12:0] page_end;
 
-  assign half_ends           = high_q || left_q <= 16'd16;
+  assign half_ends           = high_q || short_q;
   assign s_wr_rsp.ready      = state_q == StoreWords || state_q == PassDrop ||
                                (state_q == PassWords && wr_rsp.ready && (!halves_q || half_ends));
   assign s_wr_rsp.done_valid = done_valid && passes_done_q >= 8'(done_writes);
@@ -145,7 +171,7 @@ module merge_store
   assign tlb_req.vaddr = vaddr_q;
   assign wr_req.valid  = state_q == PassWords && s_wr_req.valid;
   assign wr_req.cmd    = '{addr: paddr_q, len: !halves_q ? s_wr_req.cmd.len :
-                                               left_q <= 16'd16 ? left_q : 16'd16, tag: '0};
+                                               short_q ? left_q : 16'd16, tag: '0};
   assign wr_req.last   = s_wr_req.last || halves_q;
   assign wr_data       = high_q ? {128'd0, s_wr_data[255:128]} : s_wr_data;
   assign page_end      = 13'(vaddr_q[11:0]) + left_q[12:0];
@@ -163,6 +189,7 @@ module merge_store
         index_q <= index_in;
         slot_q  <= 6'(index_in[SlotW-1:0]);
         left_q  <= s_wr_req.cmd.len;
+        short_q <= s_wr_req.cmd.len <= 16'd16;
         tag_q   <= s_wr_req.cmd.tag;
         writes_q <= '0;
         halves_q <= 1'b0;
@@ -170,31 +197,31 @@ module merge_store
         if (s_wr_req.valid && done_room && !dropping_this && ready) state_q <= StoreLook;
       end
       StoreLook: begin
-        hit_q   <= used_q[slot_q[SlotW-1:0]] && frame_of == index_q;
-        free_q  <= !used_q[slot_q[SlotW-1:0]] && place_q.offset == 0 && board_free[place_q.board];
-        known_q <= used_q[slot_q[SlotW-1:0]] && frame_of == index_q && count_here > 6'(place_q.offset[12:8]);
-        // The first write to a page begins with its first byte, unless an earlier one has passed.
-        next_q  <= place_q.offset[7:0] == 0 && board_free[place_q.board] &&
-                   (!used_q[slot_q[SlotW-1:0]] ? place_q.offset == 0 :
-                    frame_of == index_q && !passed_q[slot_q[SlotW-1:0]] &&
-                    count_here == 6'(place_q.offset[12:8]));
-        state_q <= StoreJudge;
+        frame_q <= frames[slot_q[SlotW-1:0]];
+        state_q <= StoreCompare;
+      end
+      StoreCompare: begin
+        used_here_q   <= used_part_q[slot_q[2:0]];
+        passed_here_q <= passed_part_q[slot_q[2:0]];
+        same_q        <= frame_q == index_q;
+        more_q        <= count_here > 6'(place_q.offset[12:8]);
+        equal_q       <= count_here == 6'(place_q.offset[12:8]);
+        page_begins_q <= place_q.offset[7:0] == 0;
+        begins_q      <= place_q.offset == 0;
+        room_q        <= board_free[place_q.board];
+        state_q       <= StoreJudge;
       end
       StoreJudge: begin
-        number_q <= known_q ? number[place_q.board] : free_number[place_q.board];
-        line_q   <= place_q.offset[7:4];
-        state_q  <= known_q || next_q ? StoreWords : PassAddress;
-        if (free_q) begin
-          used_q[slot_q[SlotW-1:0]]   <= 1'b1;
-          passed_q[slot_q[SlotW-1:0]] <= 1'b0;
-        end else if (hit_q && !known_q && !next_q) begin
-          passed_q[slot_q[SlotW-1:0]] <= 1'b1;
-        end
+        line_q  <= place_q.offset[7:4];
+        taken_q <= take;
+        state_q <= known || take ? StoreWords : PassAddress;
+        if (used_here_q && same_q && !known && !take) passed_q[slot_q[SlotW-1:0]] <= 1'b1;
       end
       StoreWords: begin
         if (s_wr_req.valid) begin
-          left_q <= left_q - 16'd32;
-          line_q <= line_q + 4'd2;
+          left_q  <= left_q - 16'd32;
+          short_q <= left_q <= 16'd48;
+          line_q  <= line_q + 4'd2;
           if (s_wr_req.last) state_q <= StoreIdle;
         end
       end
@@ -219,6 +246,7 @@ module merge_store
           if (halves_q) begin
             high_q   <= !high_q;
             left_q   <= left_q - 16'd16;
+            short_q  <= left_q <= 16'd32;
             vaddr_q  <= vaddr_q + 64'd16;
             writes_q <= writes_q + 1'b1;
             state_q  <= PassTranslate;
@@ -230,11 +258,19 @@ module merge_store
       default: state_q <= StoreIdle;
     endcase
     product_q <= 34'(place_q.buffer) * 34'(buffer_units);
+    claim_q   <= claim;
+    take_q    <= take ? board_is : '0;
+    if (claim_q) begin
+      used_q[slot_q[SlotW-1:0]]   <= 1'b1;
+      passed_q[slot_q[SlotW-1:0]] <= 1'b0;
+    end
     if (dropped) used_q[closed_slot] <= 1'b0;
     passes_done_q <= passes_done_q + 8'(wr_rsp.done_valid) - (s_wr_rsp.done_valid ? 8'(done_writes) : 8'd0);
     if (rst) begin
       state_q       <= StoreIdle;
       used_q        <= '0;
+      claim_q       <= 1'b0;
+      take_q        <= '0;
       passed_q      <= '0;
       passes_done_q <= '0;
       untranslated  <= 1'b0;
@@ -270,17 +306,17 @@ module merge_store
         .slot       (slot_q),
         .page       (place_q.offset[12:8]),
         .count      (count[b]),
-        .number     (number[b]),
         .free_valid (board_free[b]),
-        .free_number(free_number[b]),
-        .take       (take && board_is[b]),
-        .clear      (claim),
+        .hold       (state_q == StoreJudge),
+        .take       (take_q[b]),
+        .clear      (claim_q),
         .wr_en      (state_q == StoreWords && s_wr_req.valid && board_is[b]),
-        .wr_high    (left_q > 16'd16),
-        .wr_number  (number_q),
+        .wr_taken   (taken_q),
+        .wr_high    (!short_q),
         .wr_line    (line_q),
         .wr_data    (s_wr_data),
         .rd         (rd[b]),
+        .direct_offset(direct_offset[b]),
         .rd_data    (rd_data[b]),
         .drop       (board_drop_q[b]),
         .drop_slot  (slot),
@@ -301,7 +337,7 @@ module merge_store
   end
 
   logic unused;
-  assign unused = &{1'b0, unused_done_level, place_q.spare, wr_rsp.done_tag, wr_rsp.done_error,
+  assign unused = &{1'b0, unused_done_level, ttc_stamp, place_q.spare, wr_rsp.done_tag, wr_rsp.done_error,
                     s_wr_req.cmd};
 
 endmodule

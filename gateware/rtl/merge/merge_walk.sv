@@ -19,7 +19,7 @@ module merge_walk
     output logic [15:0] hits,
 
     /*
-     * read of 16 B; data four cycles after the grant, three of a direct one
+     * read of 16 B; data six cycles after the grant, two of a direct one
      */
     output merge_read_t  rd,
     input  logic         rd_ready,
@@ -56,7 +56,7 @@ module merge_walk
   assign event_flags     = rd_data[63:56];
 
   state_e state_q;
-  logic [3:0] wait_q;
+  logic [5:0] wait_q;
   logic [4:0] page_q;  // its numbers are kept by the store
   logic page_valid_q, direct_q, arrived;
   logic [5:0] slot_q;
@@ -65,7 +65,7 @@ module merge_walk
   logic [15:0] newest_q;
   logic [31:0] newest_sequence_q;
   logic [7:0] left_q;
-  logic fixed_q, wrong_q, back_q;
+  logic fixed_q, wrong_q, back_q, late_q;
   logic [15:0] since;
   merge_fragment_t found;
   logic found_valid, found_ready;
@@ -76,14 +76,16 @@ module merge_walk
   assign rd.slot    = slot_q;
   assign rd.direct  = page_valid_q && rd.offset[12:8] == page_q;
   assign rd.keep    = !rd.direct;
-  assign arrived    = direct_q ? wait_q[2] : wait_q[3];
+  assign arrived    = direct_q ? wait_q[1] : wait_q[5];
   assign rd.offset  = state_q == WalkPacket ? packet_q[12:0] : at_q;
   assign found      = '{at: at_q + 13'd8, since: since, stored: stored[5:0],
                         truncated: event_flags[0] || seen > stored};
-  assign found_valid = state_q == WalkFragmentWait && arrived && since >= newest_q;
+  // Events of a disordered frame are not used.
+  assign found_valid = state_q == WalkFragmentWait && arrived;
 
   always_ff @(posedge clk) begin
-    wait_q <= arrived ? '0 : {wait_q[2:0], rd.valid && rd_ready};
+    wait_q <= arrived ? '0 : {wait_q[4:0], rd.valid && rd_ready};
+    late_q <= found_valid && since < newest_q;
     if (rd.valid && rd_ready) begin
       direct_q     <= rd.direct;
       page_q       <= rd.offset[12:8];
@@ -125,14 +127,14 @@ module merge_walk
           hits      <= hits + 16'(stored);
           fragments <= fragments + 1'b1;
           state_q   <= left_q == 8'd1 ? WalkPacket : WalkFragment;
-          if (since < newest_q) begin
-            disordered <= 1'b1;
-            state_q    <= WalkDone;
-          end
         end
       end
       default: state_q <= WalkDone;
     endcase
+    if (late_q) begin
+      disordered <= 1'b1;
+      state_q    <= WalkDone;
+    end
     if (start) begin
       state_q           <= WalkPacket;
       slot_q            <= slot;
@@ -148,6 +150,7 @@ module merge_walk
     if (rst) begin
       state_q <= WalkDone;
       wait_q  <= '0;
+      late_q  <= 1'b0;
     end
   end
 

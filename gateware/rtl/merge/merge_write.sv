@@ -5,6 +5,7 @@ module merge_write
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
   import nanet_merge_pkg::*;
+  import nanet_ttc_pkg::*;
 #(
     // Receive channels.
     parameter int unsigned CHANNELS = 2,
@@ -25,6 +26,7 @@ module merge_write
     input logic [4:0]               log2_devices,
     input logic [DEVICES-1:0][63:0] base_vaddr,
     input logic [17:0]              buffer_units,
+    input ttc_stamp_t               ttc_stamp,
 
     /*
      * notifications from clop
@@ -55,6 +57,7 @@ module merge_write
     input  logic [5:0]               slot,
     input  logic                     passed,
     input  logic [3:0][5:0]          pages,
+    input  logic [31:0]              first_period,
     output logic                     drop,
     input  logic                     dropped,
     output merge_read_t [3:0]        rd,
@@ -103,6 +106,7 @@ module merge_write
     WriteFlush,
     WriteDrain,
     WriteSegment,
+    WriteSegmentStart,
     WriteSegmentCopy,
     WriteSegmentFlush,
     WriteSegmentDrain,
@@ -114,14 +118,14 @@ module merge_write
   logic [2:0] board_q;
   logic [1:0] segment_q;
   logic [3:0][11:0] units_q;
-  logic [3:0] covered, empty;
+  logic [3:0] covered, covered_q, empty, empty_q;
   logic [33:0] product_q;
-  logic [63:0] vaddr_q;
+  logic [63:0] vaddr_q, rows_vaddr_q, hits_vaddr_q, segment_vaddr_q;
   logic [15:0] buffer, index_q;
   logic [DeviceW-1:0] device;
-  logic given_q, drained_q, leaves_q, written, dropped_q, held_q, seen, room_q;
+  logic given_q, drained_q, leaves_q, written, dropped_q, held_q, seen, room_q, whole;
   logic [2:0] reason;
-  logic [11:0] segment_units;
+  logic [11:0] segment_units_q;
 
   assign device = DEVICES > 1 ? DeviceW'(notice.n) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
   assign buffer = DEVICES > 1 ? notice.index >> log2_devices : notice.index;
@@ -145,11 +149,11 @@ module merge_write
   assign reason = room_q ? UnmergedRoom : disordered ? UnmergedDisordered :
                   hits > 17'(MergeHits) ? UnmergedHits :
                   events > 16'(MergeRows) ? UnmergedEvents : UnmergedNone;
-  assign segment_units = covered[segment_q] ? units_q[segment_q] : 12'({pages[segment_q], 4'd0});
+  assign whole  = empty_q == '1 || (held && !passed && covered_q == '1);  // all payloads are in pages
 
   // ------------------------------------------------------------------ control
 
-  logic copy_start, copy_idle, copy_flush, room, drained, unused_overflow;
+  logic copy_start, copy_idle, copy_flush, room, drained;
   logic [16:0] copied;
   logic [1:0] word_valid, burst_start;
   logic [1:0][255:0] words;
@@ -158,12 +162,10 @@ module merge_write
   logic kind_done;
 
   assign kind_done   = notice.kind == KindReceiveDone;
-  assign copy_start  = state_q == WriteStart || state_q == WriteSegment;
-  assign copy_flush  = (state_q == WriteFlush || state_q == WriteSegmentFlush) && copy_idle;
+  assign copy_start  = state_q == WriteStart || state_q == WriteSegmentStart;
+  assign copy_flush  = state_q == WriteFlush || state_q == WriteSegmentFlush;
   assign burst_start = {state_q == WriteStart, copy_start};
-  assign start_vaddr = {vaddr_q + 64'(HeaderBytes),
-                        state_q == WriteStart ? vaddr_q + 64'(HeaderBytes + 16 * MergeRows) :
-                        vaddr_q + 64'(HeaderBytes) + {49'd0, segment_q, 13'd0}};
+  assign start_vaddr = {rows_vaddr_q, state_q == WriteStart ? hits_vaddr_q : segment_vaddr_q};
   assign tail        = {events[0], 4'd0, copied[3:0], 1'b0};
 
   assign closing_valid = state_q == WriteClose && !given_q;
@@ -175,8 +177,13 @@ module merge_write
     merged    <= 1'b0;
     unmerged  <= 1'b0;
     fence_q   <= fence;
+    covered_q <= covered;
+    empty_q   <= empty;
+    segment_units_q <= covered_q[segment_q] ? units_q[segment_q] : 12'({pages[segment_q], 4'd0});
     product_q <= 34'(buffer) * 34'(buffer_units);
     vaddr_q   <= base_vaddr[device] + {24'd0, product_q, 6'd0};
+    rows_vaddr_q <= vaddr_q + 64'(HeaderBytes);
+    hits_vaddr_q <= vaddr_q + 64'(HeaderBytes + 16 * MergeRows);
     if (state_q != WriteClose) index_q <= notice.index;
     // A notification waits for the writes of its frame.
     if (state_q == WriteJudge) closing_fence <= closing_fence + 1'b1;
@@ -193,7 +200,8 @@ module merge_write
         held_q    <= 1'b0;
         drained_q <= 1'b0;
         room_q    <= 1'b0;
-        result    <= '{on: on, default: '0};
+        result    <= '{on: on, ttc: {ttc_stamp.lost, ttc_stamp.in_burst, ttc_stamp.locked},
+                       close_period: ttc_stamp.timestamp, default: '0};
         if (notice_valid) state_q <= on && kind_done ? WriteBoards : WriteClose;
       end
       WriteBoards: begin  // data of the read two cycles ago
@@ -205,11 +213,12 @@ module merge_write
       WriteFence: if (fence_q && frames_done == closing_fence) state_q <= WriteJudge;
       WriteJudge: begin
         held_q    <= held;
-        room_q    <= empty != '1 && !(held && !passed && covered == '1);
+        result.first_period <= held ? first_period : '0;
+        room_q    <= !whole;
         segment_q <= '0;
-        state_q   <= empty == '1 || (held && !passed && covered == '1) ? WriteStart :
-                     held ? WriteSegment : WriteClose;
-        if (empty != '1 && !held) begin
+        segment_vaddr_q <= rows_vaddr_q;
+        state_q   <= whole ? WriteStart : held ? WriteSegment : WriteClose;
+        if (!whole && !held) begin
           result.unmerged <= UnmergedRoom;
           unmerged        <= 1'b1;
         end
@@ -229,13 +238,15 @@ module merge_write
       WriteDrain: if (drained && copy_idle) state_q <= WriteSegment;
       WriteSegment: begin
         result.unmerged <= reason;
-        state_q         <= WriteSegmentCopy;
+        state_q         <= WriteSegmentStart;
       end
+      WriteSegmentStart: state_q <= WriteSegmentCopy;
       WriteSegmentCopy: if (copy_idle) state_q <= WriteSegmentFlush;
       WriteSegmentFlush: state_q <= WriteSegmentDrain;
       WriteSegmentDrain: begin
         if (drained && copy_idle) begin
           segment_q <= segment_q + 1'b1;
+          segment_vaddr_q <= segment_vaddr_q + 64'(SegmentBytes);
           state_q   <= segment_q == 2'd3 ? WriteClose : WriteSegment;
           unmerged  <= segment_q == 2'd3;
         end
@@ -267,9 +278,9 @@ module merge_write
       .rst,
       .start    (copy_start),
       .slot,
-      .segment  (state_q == WriteSegment),
+      .segment  (state_q == WriteSegmentStart),
       .board    (segment_q),
-      .units    (segment_units),
+      .units    (segment_units_q),
       .in_valid (event_valid),
       .in_ready (event_ready),
       .in       (item),
@@ -280,8 +291,7 @@ module merge_write
       .room,
       .flush    (copy_flush),
       .idle     (copy_idle),
-      .hits     (copied),
-      .overflow (unused_overflow)
+      .hits     (copied)
   );
 
   merge_burst #(
@@ -308,6 +318,6 @@ module merge_write
   );
 
   logic unused;
-  assign unused = &{1'b0, unused_overflow, copied, notice, board_read, tlb_rsp};
+  assign unused = &{1'b0, copied, notice, board_read, tlb_rsp};
 
 endmodule

@@ -57,6 +57,9 @@ package nanet_merge_pkg;
     logic [15:0] events;
     logic [15:0] fragments;
     logic [15:0] hits;
+    logic [2:0]  ttc;           // TTC at closing: lost, in a burst, locked
+    logic [31:0] first_period;  // TTC time of the first payload
+    logic [31:0] close_period;
   } merge_result_t;
 
   // Extents of a closed frame: units of 16 B per board, and its slot in the store.
@@ -65,8 +68,8 @@ package nanet_merge_pkg;
     logic [3:0][11:0] units;
   } merge_frame_t;
 
-  // Read of 16 B from the store, from any even offset. A `direct` one is in the pages of the last one with
-  // `keep`, and takes one cycle less.
+  // Read of 16 B from the store, from any even offset; data six cycles later. A `direct` one is in the pages
+  // of the last one with `keep`, enters the store behind the page table, and takes two cycles.
   typedef struct packed {
     logic        valid;
     logic        keep;

@@ -3,6 +3,7 @@
 module receive_path
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
+  import nanet_ttc_pkg::*;
 #(
     // MACs, 64 bits each.
     parameter int unsigned CHANNELS = 2,
@@ -41,6 +42,7 @@ module receive_path
     input logic [4:0]               log2_page,
     input logic                     tlb_flush,
     input logic [63:0]              now,
+    input ttc_stamp_t               ttc_stamp,  // of merged buffers
 
     /*
      * frames from the MACs

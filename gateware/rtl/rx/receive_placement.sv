@@ -5,6 +5,7 @@ module receive_placement
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
   import nanet_merge_pkg::*;
+  import nanet_ttc_pkg::*;
 #(
     // Receive channels.
     parameter int unsigned CHANNELS = 2,
@@ -30,6 +31,7 @@ module receive_placement
     input receive_cfg_t             cfg,
     input logic [DEVICES-1:0][63:0] base_vaddr,
     input logic [63:0]              now,
+    input ttc_stamp_t               ttc_stamp,   // of merged buffers
 
     /*
      * channels: writer requests, and the number of the last written packet
@@ -282,6 +284,7 @@ module receive_placement
         .log2_devices    (cfg.log2_devices),
         .base_vaddr,
         .buffer_units    (cfg.buffer_units),
+        .ttc_stamp,
         .ready           (page_ready),
         .s_wr_req        (store_wr_req),
         .s_wr_rsp        (store_wr_rsp),
@@ -335,7 +338,7 @@ module receive_placement
     assign cnt.frame_unmerged = 1'b0;
     logic unused_merge;
     assign unused_merge = &{1'b0, store_wr_req, store_wr_data, merge_tlb_rsp, merge_wr_rsp,
-                            cfg.merge_window};
+                            cfg.merge_window, ttc_stamp};
   end
 
   clop_close #(

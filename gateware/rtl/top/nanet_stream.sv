@@ -4,6 +4,7 @@
 module nanet_stream
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
+  import nanet_ttc_pkg::*;
   import nanet_regs_pkg::nanet_regs__in_t;
   import nanet_regs_pkg::nanet_regs__out_t;
 #(
@@ -275,6 +276,7 @@ module nanet_stream
   logic [CHANNELS:0] untranslated;
   logic [63:0] last_packet;
   logic [CHANNELS-1:0][$clog2(BUFFER_WORDS):0] unused_torus_level;
+  ttc_stamp_t ttc_stamp;
 
   receive_path #(
       .CHANNELS    (CHANNELS),
@@ -480,6 +482,7 @@ module nanet_stream
   end else begin : gen_no_final
     assign block_req         = reg_req;
     assign reg_rsp           = block_rsp;
+    assign ttc_stamp         = '0;
     assign trigger_valid     = 1'b0;
     assign trigger_kind      = '0;
     assign trigger_timestamp = '0;

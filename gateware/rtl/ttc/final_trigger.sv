@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Final trigger: primitives in passing, latency memory, release in the experiment's clock, histogram of the
-// slack t + L - now.
+// Final trigger without registers: primitives in passing, latency memory, release in the experiment's clock,
+// histogram of the slack t + L - now.
 module final_trigger
   import nanet_ttc_pkg::*;
 #(

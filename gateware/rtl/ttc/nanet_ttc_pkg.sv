@@ -24,6 +24,14 @@ package nanet_ttc_pkg;
     logic [31:0] timestamp;
   } ttc_now_t;
 
+  // Time for buffers; zero without a running receiver.
+  typedef struct packed {
+    logic        lost;
+    logic        in_burst;
+    logic        locked;
+    logic [31:0] timestamp;
+  } ttc_stamp_t;
+
   // Free-running count of periods in the experiment's clock, mod 16. It names the period of a release.
   typedef logic [3:0] ttc_tick_t;
 

@@ -39,6 +39,9 @@ module stream_trigger
     // TTC line: four samples, the oldest in bit 0.
     input logic [3:0] ttc_samples,
 
+    // Time of the receiver; zero while `enable` is 0.
+    output ttc_stamp_t ttc_stamp,
+
     /*
      * Final trigger: pulse in the first cycle of period t + L, which has this timestamp
      */
@@ -66,10 +69,11 @@ module stream_trigger
   logic [12:0] orbit_q;
   trigger_mask_t [Masks-1:0] masks_q;
 
-  logic request, write, acknowledge_q, waits_q, read_bin, read_valid;
-  logic [31:0] rdata_q, value, read_count;
+  logic request, write, seen_q, acknowledge_q, waits_q, read_bin, read_valid;
+  logic [31:0] rdata_q, value, mask_read_q, count_read_q, read_count;
   logic [9:0] at;  // index of a register
-  assign request = reg_req.request && !acknowledge_q && !waits_q;
+  // In its second cycle, behind the registers of masks and counters.
+  assign request = reg_req.request && seen_q && !acknowledge_q && !waits_q;
   assign write   = request && reg_req.write;
   assign at      = reg_addr[11:2];
   assign reg_rsp = '{acknowledge: acknowledge_q, rdata: rdata_q};
@@ -165,6 +169,11 @@ module stream_trigger
       .missed
   );
 
+  always_ff @(posedge clk) begin
+    ttc_stamp <= '{lost: now.lost, in_burst: now.in_burst, locked: now.locked, timestamp: now.timestamp};
+    if (unit_rst_q) ttc_stamp <= '0;
+  end
+
   assign trigger_valid     = pulse && now_tick;
   assign trigger_timestamp = now.timestamp;
   assign histogram_clear   = clear_q;
@@ -215,14 +224,9 @@ module stream_trigger
   always_comb begin
     value = '0;
     if (at[9:6] == 4'd1) begin
-      unique case (at[1:0])
-        2'd0: value = {masks_q[mask].value, masks_q[mask].care};
-        2'd1: value = 32'(masks_q[mask].kind);
-        2'd2: value = masks_q[mask].downscale;
-        default: value = '0;
-      endcase
+      value = mask_read_q;
     end else if (at >= 10'h010 && at < 10'h010 + 10'(Counters)) begin
-      value = count_q[counter];
+      value = count_read_q;
     end else begin
       case (at)
         10'h000: value = {30'd0, choke_q, enable_q};
@@ -241,7 +245,15 @@ module stream_trigger
   always_ff @(posedge clk) begin
     unit_rst_q    <= !enable_q;
     clear_q       <= 1'b0;
+    seen_q        <= reg_req.request && !acknowledge_q && !waits_q;
     acknowledge_q <= request && !read_bin;
+    count_read_q  <= count_q[counter];
+    case (at[1:0])
+      2'd0: mask_read_q <= {masks_q[mask].value, masks_q[mask].care};
+      2'd1: mask_read_q <= 32'(masks_q[mask].kind);
+      2'd2: mask_read_q <= masks_q[mask].downscale;
+      default: mask_read_q <= '0;
+    endcase
     rdata_q       <= reg_req.write ? '0 : value;
     if (read_bin) waits_q <= 1'b1;
     if (waits_q && read_valid) begin
@@ -278,6 +290,7 @@ module stream_trigger
       enable_q      <= 1'b0;
       choke_q       <= 1'b0;
       unit_rst_q    <= 1'b1;
+      seen_q        <= 1'b0;
       acknowledge_q <= 1'b0;
       waits_q       <= 1'b0;
     end

@@ -112,10 +112,10 @@ module trigger_line
   // ---------------------------------------------------------------- the decision at the input
 
   decision_t input_q;
-  logic input_valid_q, aged_q, step, same_place;
+  logic input_valid_q, aged_q, step, same_place, met_q, swept_q;
   // Computed one cycle before; `now` is unchanged since, as no decision goes on in the cycle of a tick.
   logic [31:0] age_q;
-  place_t age_limit_q, sweep_base_q;
+  place_t age_limit_q, sweep_base_q, sweep_place_q;
   logic early, late, untimed, places, unused_now;
   assign unused_now = &{1'b0, now.locked, now.in_burst, now.bunch, now.burst[7:1]};
 
@@ -128,7 +128,7 @@ module trigger_line
 
   always_ff @(posedge clk) begin
     age_limit_q  <= latency - place_t'(Margin);
-    sweep_base_q <= place_t'(AHEAD) - latency;
+    sweep_base_q <= place_t'(AHEAD + 1) - latency;
     age_q        <= now.timestamp - input_q.timestamp;
     aged_q       <= input_valid_q && !step;
     if (step) input_valid_q <= 1'b0;
@@ -161,9 +161,17 @@ module trigger_line
   logic write_valid_q;
   place_t write_place_q;
 
-  assign same_place = read_q.valid && read_q.place == place_t'(input_q.timestamp)
-                      || op_q.valid && op_q.place == place_t'(input_q.timestamp)
-                      || write_valid_q && write_place_q == place_t'(input_q.timestamp);
+  // Compared one cycle before. Met: now in op_q, or being written. Swept: now in read_q, the place of a tick.
+  // A decision finds no other one in read_q, and during clearing none is placed.
+  place_t input_place;
+  assign input_place = place_t'(input_q.timestamp);
+  assign same_place  = met_q || swept_q;
+  always_ff @(posedge clk) begin
+    met_q   <= read_q.valid && read_q.place == input_place || op_q.valid && op_q.place == input_place;
+    swept_q <= now_tick && sweep_place_q == input_place;
+    // Of the next tick, unless it is that of an SOB, which sweeps none.
+    sweep_place_q <= place_t'(now.timestamp) + sweep_base_q;
+  end
 
   always_comb begin
     begin_op = '{
@@ -177,13 +185,15 @@ module trigger_line
         burst: now.burst[0],
         kind: input_q.kind
     };
-    if (now_tick) begin_op.place = place_t'(now.timestamp) + sweep_base_q;
+    if (now_tick) begin_op.place = sweep_place_q;
     else if (clear_step) begin_op.place = place_t'(clear_at_q);
   end
 
+  // No operation reads a place in the cycle of its write, but for an idle one, whose word is not used.
   ram_1r1w #(
-      .WIDTH($bits(content_t)),
-      .DEPTH(Places)
+      .WIDTH  ($bits(content_t)),
+      .DEPTH  (Places),
+      .CHECKED(1'b0)
   ) i_places (
       .clk,
       .wr_en  (write_valid_q),

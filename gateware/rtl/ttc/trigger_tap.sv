@@ -51,17 +51,18 @@ module trigger_tap
   // ---------------------------------------------------------------- ring of words; sent packets are readable
 
   logic [AddrW:0] write_q, sent_q, read_q;
-  logic first_q, bad_q, full;
+  logic first_q, bad_q, full_q;
   held_t in, out;
 
-  assign full = write_q - read_q == (AddrW + 1)'(WORDS);
   assign in   = '{first: first_q, burst: burst, dwords: word_bytes[5:2], data: word};
 
   always_ff @(posedge clk) begin
     count_overflow <= sent && bad_q;
+    // Of the cycle before, with one word on its way.
+    full_q <= write_q - read_q >= (AddrW + 1)'(WORDS - 1);
     if (word_valid) begin
       first_q <= 1'b0;
-      if (full) bad_q <= 1'b1;
+      if (full_q) bad_q <= 1'b1;
       else write_q <= write_q + 1'b1;
     end
     if (sent || discarded) begin
@@ -75,16 +76,19 @@ module trigger_tap
       sent_q         <= '0;
       first_q        <= 1'b1;
       bad_q          <= 1'b0;
+      full_q         <= 1'b0;
       count_overflow <= 1'b0;
     end
   end
 
+  // A word is readable from the cycle after its write.
   ram_1r1w #(
-      .WIDTH($bits(held_t)),
-      .DEPTH(WORDS)
+      .WIDTH  ($bits(held_t)),
+      .DEPTH  (WORDS),
+      .CHECKED(1'b0)
   ) i_words (
       .clk,
-      .wr_en  (word_valid && !full),
+      .wr_en  (word_valid && !full_q),
       .wr_addr(write_q[AddrW-1:0]),
       .wr_data(in),
       .rd_addr(read_q[AddrW-1:0]),
@@ -202,8 +206,9 @@ module trigger_tap
   end
 
   fifo #(
-      .WIDTH($bits(decision_t)),
-      .DEPTH(16)
+      .WIDTH ($bits(decision_t)),
+      .DEPTH (16),
+      .CHOOSE(1'b1)
   ) i_decisions (
       .clk,
       .rst,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // TTC time: periods since SOB, bunch number, burst state. SOB is BCR and ECR in one broadcast, EOB is ECR
-// alone. A slip, a loss of lock or a wrong bunch number sets `lost` until the next SOB.
+// alone. A slip, a loss of lock or a wrong bunch number sets `lost` until the next SOB. Ticks are at least
+// two cycles apart.
 module ttc_time
   import nanet_ttc_pkg::*;
 (
@@ -36,15 +37,14 @@ module ttc_time
 );
 
   logic bcr, ecr, locked_q, unused_frame;
-  logic [11:0] bunch_next;
-  logic wraps, bunch_wrong;
+  logic [11:0] bunch_next_q;
+  logic wraps, checks_q, bunch_wrong;
 
   assign unused_frame = &{1'b0, frame.corrected, frame.data[31:2]};
   assign bcr          = frame_valid && !frame.addressed && frame.data[0];
   assign ecr          = frame_valid && !frame.addressed && frame.data[1];
   assign wraps        = orbit != 0 && {1'b0, now.bunch} + 13'd1 == orbit;
-  assign bunch_next   = wraps ? '0 : now.bunch + 1'b1;
-  assign bunch_wrong  = bcr && !ecr && orbit != 0 && bunch_next != 0 && !now.lost;
+  assign bunch_wrong  = bcr && !ecr && checks_q && !now.lost;
 
   always_ff @(posedge clk) begin
     now_tick <= tick;
@@ -52,10 +52,13 @@ module ttc_time
     eob      <= 1'b0;
     counts   <= '0;
     locked_q <= locked;
+    // Of the cycle before: `now.bunch` has stood since the last tick.
+    bunch_next_q <= wraps ? '0 : now.bunch + 1'b1;
+    checks_q     <= orbit != 0 && !wraps && now.bunch != '1;
     if (tick) begin
       now_number    <= number;
       now.timestamp <= now.timestamp + 1'b1;
-      now.bunch     <= bcr ? '0 : bunch_next;
+      now.bunch     <= bcr ? '0 : bunch_next_q;
       if (bunch_wrong) begin
         now.lost            <= 1'b1;
         counts.bunch_errors <= 1'b1;

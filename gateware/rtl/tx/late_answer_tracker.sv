@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Late-answer tracker. Stores the numbers that the sender answered at their deadline, and counts each
+// Tracker of late answers. Stores the numbers that the sender answered at their deadline, and counts each
 // later answer of the consumer once, found by its doorbell or by its descriptor.
 module late_answer_tracker #(
     // Tracked numbers, a power of two; at least devices times descriptors.

@@ -58,6 +58,7 @@ class Settings:
     events: int = 0  # largest batch (rings), capture (answers, unica), decisions (unica); 0: the default
     rate: float = 10e6  # events per second (trigger)
     device: str = "auto"  # (latency, trigger, rate)
+    card: str = "socket"  # of the trigger (overload)
     card_threads: int = 0  # of the trigger's card (trigger, rate); 0: 6, 3 or 1, by the number of CPUs
     board_threads: int = 0  # of the boards (trigger, rate); 0: one per board on a host with enough CPUs
     batch_us: float | None = None  # of the boards (trigger, rate); None: the benchmark's default

@@ -4,6 +4,9 @@
 Capacity: largest rate of frames without losses, in short runs. Then 1.5 and 2 times the capacity; then the
 load falls from twice to 0.8 of it, and at 0.8 the trigger is stopped (SIGSTOP) for half a second. Recovered:
 begin of the first 0.1 s in which 99 % of the frames are answered in time.
+
+`--card xdp`: the trigger runs in a network namespace, behind a veth pair. `--card gateware`: times of the
+trigger are those of the simulated clock, rates those of the wall clock.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +25,8 @@ import numpy as np
 from nanet.bench import Settings, Sheet, median
 from nanet.bench.chain import Programs, wait_for_port
 from nanet.bench.receiver import LATE, Answers
+from nanet.errors import UsageError
+from nanet.run.namespaces import End, Namespaces, available
 from nanet.run.ports import free_ports
 
 FRAME_S = 256 * 256 * 0.097464731802e-9  # docs/formats.md, Time
@@ -31,6 +36,7 @@ FIRST, MOST = 50.0, 1e6  # frames per second: of the first run; upper limit of t
 STEP = 1.04  # final step of the search, as a ratio
 RELAXED, STOP_S = 0.8, 0.5  # load in share of the capacity; length of a stop
 HEADER_BYTES = 8  # of an answer
+BOARDS, TRIGGER = "10.78.0.1", "10.78.0.2"  # with a card that needs an interface
 REORDERED = 1024  # frames by which a header-only answer may be behind
 WINDOW_S, RECOVERED_S, ANSWERED = 0.01, 0.1, 0.99
 
@@ -62,17 +68,23 @@ class Run:
 @contextmanager
 def open_trigger(settings: Settings) -> Iterator[Run]:
     """A running trigger whose answers are kept."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Programs(Path(folder)) as programs,
-        closing(Answers(keep=HEADER_BYTES, reordered=REORDERED)) as answers,
-    ):
+    with ExitStack() as opened:
+        boards = trigger = "127.0.0.1"
+        prefix: list[str] = []
+        if settings.card == "xdp":
+            boards, trigger = BOARDS, TRIGGER
+            net = opened.enter_context(Namespaces((End("", boards), End("trigger", trigger))))
+            prefix = net.command("trigger", [])
+        folder = opened.enter_context(tempfile.TemporaryDirectory())
+        programs = opened.enter_context(Programs(Path(folder)))
+        answers = opened.enter_context(closing(Answers(boards, keep=HEADER_BYTES, reordered=REORDERED)))
         (port,) = free_ports(1)
-        to = f"127.0.0.1:{port}"
-        options = ["--device", settings.device, "--max-frames", str(BURST_FRAMES)]
+        to = f"{trigger}:{port}"
+        options = ["--card", settings.card, "--device", settings.device, "--max-frames", str(BURST_FRAMES)]
         if settings.only:
             options += ["--algorithm", settings.only]
-        process = programs.start("trigger", "--listen", to, "--send", answers.address, *options)
+        ports = ["--listen", to, "--send", answers.address]
+        process = programs.start("trigger", *ports, *options, prefix=prefix)
         wait_for_port(port, process)
         yield Run(programs, process, to, answers)
 
@@ -191,6 +203,8 @@ def _capacity(settings: Settings, sheet: Sheet) -> float:
 
 def run(settings: Settings, sheet: Sheet) -> None:
     """Figures answered_share_at_1_5, answered_share_at_2, header_only_p99_after_deadline_ms, recovery_ms."""
+    if settings.card == "xdp" and (why := available()):
+        raise UsageError(f"bench overload --card xdp: {why}")
     seconds = settings.seconds or RUN_S
     figures = sheet.figures
     capacity = figures["capacity_frames_per_s"] = _capacity(settings, sheet)

@@ -13,6 +13,7 @@ import numpy as np
 
 from nanet import simulation
 from nanet.bench import Settings, Sheet
+from nanet.errors import UsageError
 
 FRAMES = 3000  # of a run
 FRAME_S = 6.387449e-6
@@ -56,6 +57,8 @@ def _merging(settings: Settings, sheet: Sheet, rate: float) -> None:
             pass
         seen = _core.card_bench_merge(path)
     cycles = np.asarray(seen["event"])
+    if not cycles.size:
+        raise UsageError(f"--events {settings.events}: frames beyond the first 512 count; give more")
     lost = int(seen["packets"] - seen["used"])
     mean, tail = float(cycles.mean()), float(np.quantile(cycles, 0.999))
     sheet.rows.append(

@@ -10,12 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
+import attrs
 import typer
 
 from nanet import __version__
 from nanet.bench import NAMES, Row, Settings, Sheet, provenance
 from nanet.cli.options import JsonFile
-from nanet.config.sections import names_a_plugin
+from nanet.config.sections import Card, names_a_plugin
 from nanet.errors import UsageError, describe_os_error, near
 from nanet.report.output import check_writable, console, write_json
 from nanet.run import host
@@ -34,6 +35,7 @@ PROGRAMS = (
     "overload",
     "faults",
 )  # benchmarks that start the programs of a chain
+CARDS: tuple[str, ...] = attrs.fields(Card).card.metadata["choices"]
 WHAT = " ".join(f"{name}: {what}" for name, what in NAMES.items())
 
 
@@ -72,6 +74,7 @@ def bench(
     device: Annotated[
         str, typer.Option("--device", help="As in `nanet trigger`; for every benchmark with a GPU.")
     ] = "auto",
+    card: Annotated[str, typer.Option("--card", help="As in `nanet trigger` (overload).")] = "socket",
     card_threads: Annotated[
         int,
         typer.Option(
@@ -105,6 +108,10 @@ def bench(
         raise UsageError(f"bench {name}: must be one of {', '.join(NAMES)}")
     if plots is not None and name not in PLOTS:
         raise UsageError(f"--plots {plots}: bench {name} draws no figures; {', '.join(PLOTS)} do")
+    if card not in CARDS:
+        raise UsageError(f"--card {card}: must be one of {', '.join(CARDS)}")
+    if card != Settings().card and name != "overload":
+        raise UsageError(f"--card {card}: bench {name} has no choice of cards; overload has")
     if algorithm is not None:
         _known(algorithm)
         if name not in PROGRAMS:  # these start programs that load the plug-in file themselves
@@ -132,6 +139,7 @@ def bench(
             events=events,
             rate=rate,
             device=executor(device),
+            card=card,
             card_threads=card_threads,
             board_threads=board_threads,
             batch_us=batch_us,

@@ -13,7 +13,7 @@ OUTCOMES = ("answered", "joined", "late", "early", "untimed", "flushed")  # of a
 LATENCY_FRAMES = 5  # beyond the deadline: filling, batches, and the way of a trigger
 CARD_OUTCOMES = ("sent", "joined", "late", "early", "dead", "choked", "untimed", "flushed")  # of a decision
 CARD_REFUSED = ("late", "early", "choked", "untimed", "flushed")  # outcomes of a card alone
-CARD_LATENCY_US = 400.0  # default of a card that releases the triggers: above its frame timeout of 200 us
+CARD_ANSWER_US = 200.0  # from the frame timeout of a card that releases the triggers to its latest answer
 CARD_WAY_US = 1e6  # from the release to the boards: wall-clock time by which the simulation may lag behind
 CARD_LEAD_FRAMES = 80  # the simulated card stays behind the slowest board, and waits 64 frames for it
 
@@ -29,6 +29,11 @@ class LoopAddresses:
 def default_latency_us(deadline_us: float, speed: float) -> float:
     """L in µs of the experiment: the deadline, which is wall-clock time, and five frames."""
     return deadline_us * speed + LATENCY_FRAMES * FRAME_US
+
+
+def default_card_latency_us(timeout_us: float) -> float:
+    """L in µs of a card that releases the triggers: beyond its frame timeout, of the same clock."""
+    return timeout_us + CARD_ANSWER_US
 
 
 def boards_latency_us(card_latency_us: float, speed: float) -> float:

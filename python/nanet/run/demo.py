@@ -24,6 +24,7 @@ from nanet.config.file import Config
 from nanet.config.sections import (
     DEFAULT_DEADLINE_US,
     MAX_FRAMES,
+    REAL_TIME_TIMEOUT_US,
     Card,
     Demo,
     DetectorFile,
@@ -37,10 +38,10 @@ from nanet.detector import load_or_default
 from nanet.errors import UsageError
 from nanet.report.farm import farm_account, merged_histograms, totals
 from nanet.report.final import (
-    CARD_LATENCY_US,
     LoopAddresses,
     boards_latency_us,
     closed_loop,
+    default_card_latency_us,
     default_latency_us,
 )
 from nanet.run import host
@@ -444,7 +445,10 @@ class Chain:
         )
         final = self.config[Final]
         gateware = self.config[Card].card == "gateware"
-        default_us = CARD_LATENCY_US if gateware else default_latency_us(deadline_us, speed)
+        if gateware:
+            default_us = default_card_latency_us(self.config[Card].timeout_us or REAL_TIME_TIMEOUT_US)
+        else:
+            default_us = default_latency_us(deadline_us, speed)
         latency_us = final.latency_us or default_us
         self.config.set(Final, final_boards=self.loop.boards, farm=self.loop.farm, latency_us=latency_us)
         if gateware:  # releases the triggers at t + L itself

@@ -229,6 +229,7 @@ MergeTimes merge_times(const std::string& pcap) {
         write.data[0] != static_cast<std::byte>(contract::EventType::receive_done))
       return;
     std::memcpy(&event, write.data, sizeof event);
+    if (event.n != event.frame) return;  // a row that resembles an event
     if (event.frame >= warm_up && event.frame < received.size())
       times.event.push_back(static_cast<std::uint32_t>(write.cycle - received[event.frame]));
   };

@@ -51,11 +51,12 @@ class Notice:
     channel: int
     parts: list[tuple[int, int, int]]
     tickets: list[int]
-    merged: tuple[int, ...]  # merge_result_t: on, merged, unmerged, events, fragments, hits
+    # merge_result_t: on, merged, unmerged, events, fragments, hits, ttc, first_period, close_period
+    merged: tuple[int, ...]
 
     def pack_merged(self):
         value = 0
-        for width, field in zip((1, 1, 3, 16, 16, 16), self.merged, strict=True):
+        for width, field in zip((1, 1, 3, 16, 16, 16, 3, 32, 32), self.merged, strict=True):
             value = value << width | field
         return value
 
@@ -85,10 +86,12 @@ class Notice:
         out = struct.pack("<IBBH", self.frame, self.complete, expected, flags)
         for units, packets, flags in parts:
             out += struct.pack("<HBB", 16 * units, packets, flags)
-        on, merged, unmerged, events, fragments, hits = self.merged
-        out += bytes(16) + struct.pack("<BBHHHHB", merged, 0, events, fragments, hits, 512 * on, unmerged)
+        on, merged, unmerged, events, fragments, hits, ttc, first, closing = self.merged
+        rows = 512 * on
+        out += bytes(16) + struct.pack("<BBHHHHB", merged, ttc, events, fragments, hits, rows, unmerged)
+        out += bytes(5) + struct.pack("<II", first, closing)
         size = 64 + 16 * events + 2 * hits if merged else 16 * sum(units for units, _, _ in parts)
-        return out + bytes(64 - len(out)), size
+        return out, size
 
 
 class Bench(Stepped):
@@ -173,8 +176,17 @@ class Bench(Stepped):
             channel=rng.randrange(CHANNELS),
             parts=[(rng.getrandbits(12), rng.getrandbits(5), rng.getrandbits(8)) for _ in range(4)],
             tickets=list(self.ticket),
-            merged=rng.choice(
-                [(0,) * 6, (1, 0, rng.randrange(5), 0, 0, 0), (1, 1, 0, *rng.choices(range(1 << 16), k=3))]
+            merged=(
+                *rng.choice(
+                    [
+                        (0,) * 6,
+                        (1, 0, rng.randrange(5), 0, 0, 0),
+                        (1, 1, 0, *rng.choices(range(1 << 16), k=3)),
+                    ]
+                ),
+                rng.getrandbits(3),
+                rng.getrandbits(32),
+                rng.getrandbits(32),
             ),
         )
 
@@ -196,7 +208,7 @@ class Bench(Stepped):
             dut.notice_fence.value = sum(t % (1 << 24) << 24 * c for c, t in enumerate(self.offered.tickets))
             self.notice_at.append(self.now)
         dut.notice_valid.value = int(self.offered is not None)
-        dut.merged.value = self.offered.pack_merged() if self.offered else rng.getrandbits(53)
+        dut.merged.value = self.offered.pack_merged() if self.offered else rng.getrandbits(120)
         units, packets, flags = self.part or (rng.getrandbits(12), 0, rng.getrandbits(8))
         dut.board_read.value = units << 13 | packets << 8 | flags
         self.part = None  # board memory has a read latency of two cycles

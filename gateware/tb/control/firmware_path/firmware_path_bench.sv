@@ -174,6 +174,7 @@ module firmware_path_bench
       .slot_bytes  (17'd1472),
       .merge       (1'b0),
       .merge_window('0),
+      .ttc_stamp   ('0),
       .tlb_enable,
       .log2_page(Log2Page),
       .tlb_flush(1'b0),

@@ -33,9 +33,10 @@ struct Frame {
   std::vector<std::byte> buffer;  // as a card without merging writes it
   contract::FrameHeader header;
   std::deque<Piece> pieces;
-  unsigned index = 0, number = 0;
+  unsigned index = 0, number = 0, written = 0;  // words
   bool asked = false;
   std::uint64_t noticed = 0;
+  std::uint32_t begun = 0, announced = 0;  // TTC time of the first word, of the notification
 };
 
 struct Traffic {
@@ -200,7 +201,9 @@ int main(int argc, char** argv) {
   Traffic traffic{random, mode};
   const bool timed = mode == mix_10 || mode == mix_20;
 
+  const auto period = [&] { return static_cast<std::uint32_t>(0xFFFF'FF00 + dut.cycles() / 4); };
   dut->on = 1;
+  dut->ttc = 3;
   dut->window = window;
   dut->s_valid = dut->notice_valid = dut->m_ready = dut->m_done = dut->ev_ready = 0;
   dut->fence = dut->done = 0;
@@ -268,7 +271,7 @@ int main(int argc, char** argv) {
         }
       if (announced) {
         Frame& f = *announced;
-        if (!f.noticed) f.noticed = dut.cycles();
+        if (!f.noticed) f.noticed = dut.cycles(), f.announced = period();
         dut->notice_valid = 1;
         dut->kind = 1;
         dut->index = f.index;
@@ -295,6 +298,8 @@ int main(int argc, char** argv) {
       completions.pop_front();
     }
     dut->ev_ready = !slow || random() % 4 == 0;
+
+    dut->period = period();
 
     dut.settle();
     const bool piece_word = dut->s_valid && dut->s_ready, noticed = dut->notice_valid && dut->notice_ready;
@@ -342,6 +347,15 @@ int main(int argc, char** argv) {
         ++whole;
       }
       ++reasons[static_cast<unsigned>(f.header.unmerged)];
+      // A payload that finds no slot in the store counts for nothing; without any slot the time is 0.
+      const std::uint32_t waited = mode == hostile ? f.announced - f.begun : 0;
+      CHECK(got.first_period - f.begun <= waited || full, "frame %u: first period %u, begun %u", f.number,
+            got.first_period, f.begun);
+      CHECK(got.ttc == 3 && got.close_period - f.announced <= period() - f.announced,
+            "frame %u: closed at %u", f.number, got.close_period);
+      f.header.ttc = got.ttc;
+      f.header.first_period = got.first_period;
+      f.header.close_period = got.close_period;
       CHECK(std::memcmp(&got, &f.header, sizeof got) == 0, "header of frame %u: reason %u, reference %u",
             f.number, static_cast<unsigned>(got.unmerged), static_cast<unsigned>(f.header.unmerged));
       CHECK(dut->ev_bytes == bytes, "frame %u: bytes %u, reference %u", f.number, dut->ev_bytes, bytes);
@@ -370,6 +384,7 @@ int main(int argc, char** argv) {
     }
     dut.cycle();
     if (piece_word) {
+      if (!source->written++) source->begun = static_cast<std::uint32_t>(dut->period);
       ++word;
       if (dut->s_last) {
         ++pieces_written;

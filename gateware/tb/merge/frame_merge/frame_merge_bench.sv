@@ -14,6 +14,8 @@ module frame_merge_bench
     input  logic       rst,
     input  logic       on,
     input  logic [7:0] window,
+    input  logic [2:0] ttc,
+    input  logic [31:0] period,
     output logic       ready,
     output logic       idle,
 
@@ -124,6 +126,7 @@ module frame_merge_bench
       .log2_devices    (5'd0),
       .base_vaddr      (64'h10_0000_0000),
       .buffer_units    (18'd513),
+      .ttc_stamp       ({ttc, period}),
       .s_wr_data       (s_data),
       .notice_fence    (fence),
       .board_read_index(merge_index),

@@ -38,6 +38,8 @@ int main(int argc, char** argv) {
     dut.cycle();
     if (!dut->trigger_valid) return;
     const unsigned kind = dut->trigger_kind;
+    CHECK(dut->trigger_timestamp - dut->stamp <= 1 || kind == 0x22, "stamp %u in period %u", dut->stamp,
+          dut->trigger_timestamp);
     if (kind >= 0x20) {
       ++specials_seen;
       return;
@@ -86,10 +88,11 @@ int main(int argc, char** argv) {
   write(0x118, 1);
   CHECK(read(0x100) == 0x4000'4000 && read(0x114) == 2 && read(0x118) == 1 && read(0x124) == 0, "masks");
   CHECK((read(0x004) & 8) == 0 && read(0x800) == 0, "the unit is in reset");
+  CHECK(dut->stamp == 0 && dut->stamp_state == 0, "stamp without TTC");
   write(0x000, 1);
   for (unsigned i = 0; i < 20'000 && (read(0x004) & 9) != 9; ++i) cycle();
   CHECK((read(0x004) & 9) == 9, "not ready: %x", read(0x004));
-  CHECK(read(0x004) & 4, "time before an SOB");
+  CHECK(read(0x004) & 4 && dut->stamp_state == 5, "time before an SOB");
 
   // Packet of the sender; discard: its words are dropped.
   const auto send = [&](Frame frame, bool discard, const std::vector<wire::mtp::Primitive>& list) {

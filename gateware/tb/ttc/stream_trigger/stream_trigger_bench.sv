@@ -2,6 +2,7 @@
 // Bench of stream_trigger: a port per field of the register bus, and a short latency memory.
 module stream_trigger_bench
   import nanet_dma_pkg::*;
+  import nanet_ttc_pkg::*;
 (
     input  logic         clk,
     input  logic         rst,
@@ -20,6 +21,8 @@ module stream_trigger_bench
     input  logic         burst_begins,
     input  logic [63:0]  burst_base,
     input  logic [3:0]   ttc_samples,
+    output logic [31:0]  stamp,
+    output logic [2:0]   stamp_state,
     output logic         trigger_valid,
     output logic [5:0]   trigger_kind,
     output logic [31:0]  trigger_timestamp
@@ -28,6 +31,10 @@ module stream_trigger_bench
   reg_rsp_t reg_rsp;
   assign reg_acknowledge = reg_rsp.acknowledge;
   assign reg_rdata       = reg_rsp.rdata;
+
+  ttc_stamp_t ttc_stamp;
+  assign stamp       = ttc_stamp.timestamp;
+  assign stamp_state = {ttc_stamp.lost, ttc_stamp.in_burst, ttc_stamp.locked};
 
   stream_trigger #(
       .LOG2_PLACES(10)
