@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nanet/contract/mailbox.hpp"
 
+#include <algorithm>
+
+#include "nanet/contract/fragment_index.hpp"
+
 #ifdef __AVX2__
 #include <immintrin.h>
 #endif
@@ -36,6 +40,22 @@ std::uint32_t MailboxWriter::segment(std::uint64_t n, std::uint32_t buffer, unsi
 #endif
   for (; units < end; ++units) store_unit(to + unit_bytes * units, segment + unit_data_bytes * units, mark);
   return units;
+}
+
+std::uint32_t MailboxWriter::index(std::uint64_t n, std::uint32_t buffer, unsigned board,
+                                   const std::byte* segment, std::uint32_t bytes) noexcept {
+  if (mailbox_.shape.index_stride() == 0 || !holds(bytes)) return no_index;
+  // Entries behind the last one fill its unit, and the vector load of it.
+  alignas(32) std::uint32_t entry[index_units * entries_per_unit + 2];
+  const std::uint32_t fragments = index_fragments(segment, bytes, {entry, index_entries});
+  if (fragments == no_index) return no_index;
+  std::fill_n(entry + fragments, entries_per_unit + 2, IndexEntry::none);
+  const std::uint32_t mark = mailbox_mark(n);
+  const auto* const data = reinterpret_cast<const std::byte*>(entry);
+  std::byte* const to = mailbox_.input + mailbox_.shape.index(buffer, board);
+  for (std::uint32_t u = 0; u * entries_per_unit < fragments; ++u)
+    store_unit(to + unit_bytes * u, data + unit_data_bytes * u, mark);
+  return fragments;
 }
 
 void MailboxWriter::event(const Event& event, std::uint32_t index, std::uint32_t lap,

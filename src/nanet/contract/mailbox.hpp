@@ -28,11 +28,19 @@ struct EventLine {
   std::uint16_t bytes[max_boards] = {};  // of each board, as in FrameHeader
   std::uint32_t flags = 0;
   static constexpr std::uint32_t segments = 1;  // all segments are in the mailbox
+  static constexpr std::uint32_t indexed = 2;   // so are their indices; bytes[4 + b]: fragments of board b
 };
 static_assert(sizeof(EventLine) == units_per_line * unit_data_bytes);
 
 // Bytes of each board that a mailbox holds; longer segments are read from the CLOP.
 inline constexpr std::uint32_t mailbox_segment_bytes = 2016;
+
+// Index of a segment (fragment_index.hpp), of devices with at most this many boards: entries, and the units
+// that hold them, in whole lines.
+inline constexpr unsigned index_boards = 4;
+inline constexpr std::uint32_t index_entries = 128, index_units = 44;
+inline constexpr std::uint32_t entries_per_unit = unit_data_bytes / sizeof(std::uint32_t);
+static_assert(index_units * entries_per_unit >= index_entries && index_units % units_per_line == 0);
 
 // Answer: unit 0 holds its length in bytes, the units after it hold the bytes.
 inline constexpr std::size_t answer_line_bytes = 2048;
@@ -61,15 +69,19 @@ struct MailboxShape {
   NANET_HD constexpr std::size_t segment_stride() const {
     return std::size_t{segment_bytes} / unit_data_bytes * unit_bytes;
   }
+  NANET_HD constexpr std::size_t index_stride() const {
+    return boards <= index_boards ? index_units * unit_bytes : 0;
+  }
   NANET_HD constexpr std::size_t segments_at() const { return std::size_t{events} * line_bytes; }
   // Written by the card.
-  NANET_HD constexpr std::size_t input_bytes() const {
-    return segments_at() + segment_stride() * boards * buffers;
-  }
+  NANET_HD constexpr std::size_t input_bytes() const { return segment(buffers, 0); }
   // Written by the consumer.
   NANET_HD constexpr std::size_t answer_bytes() const { return answer_line_bytes * buffers; }
   NANET_HD constexpr std::size_t segment(std::uint32_t buffer, unsigned board) const {
-    return segments_at() + segment_stride() * (std::size_t{buffer} * boards + board);
+    return segments_at() + (segment_stride() + index_stride()) * (std::size_t{buffer} * boards + board);
+  }
+  NANET_HD constexpr std::size_t index(std::uint32_t buffer, unsigned board) const {
+    return segment(buffer, board) + segment_stride();
   }
 };
 
@@ -143,6 +155,10 @@ class MailboxWriter {
   std::uint32_t segment(std::uint64_t n, std::uint32_t buffer, unsigned board, const std::byte* segment,
                         std::uint32_t units, std::uint32_t bytes, bool whole) noexcept;
   bool holds(std::uint32_t bytes) const noexcept { return bytes <= mailbox_.shape.segment_bytes; }
+  // Writes the index of a segment of the CLOP that is complete. Returns its number of fragments, or
+  // no_index.
+  std::uint32_t index(std::uint64_t n, std::uint32_t buffer, unsigned board, const std::byte* segment,
+                      std::uint32_t bytes) noexcept;
 
   // Writes the event line of an entry; lap: of that entry.
   void event(const Event& event, std::uint32_t index, std::uint32_t lap, const EventLine& rest) noexcept;

@@ -297,6 +297,8 @@ void GpuQueue::open_mailbox(MailboxMemory memory) {
   answer_pages_ = std::make_unique<PinnedPages>(shape.answer_bytes());
   mailbox = {shape, bar_ ? bar_->host() : input_pages_->host(), answer_pages_->host()};
   resident.mailbox = {shape, bar_ ? bar_->device() : input_pages_->device(), answer_pages_->device()};
+  resident.early_distance = bar_ ? 4 : 2;
+  resident.early_pause = bar_ ? 0 : 400;
   mailbox_memory = bar_ ? "gpu" : why.empty() ? "pinned" : "pinned: " + why;
 }
 

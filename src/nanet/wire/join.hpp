@@ -27,8 +27,8 @@ inline std::uint32_t join(const std::array<const std::uint32_t*, boards>& times,
     for (unsigned b = 1; b < boards; ++b) first = std::min(first, head[b]);
     if (first == end_of_fragments) return events;
     for (unsigned b = 0; b < boards; ++b) {
-      const std::uint32_t take = head[b] - first <= window;
-      joins[b] = take ? at[b] : none;
+      const std::uint32_t take = head[b] - first <= window, no = take - 1;  // no: all bits, or none
+      joins[b] = (at[b] & ~no) | (none & no);  // no branch: which boards join is random
       at[b] += take;
       head[b] = times[b][at[b]];
     }

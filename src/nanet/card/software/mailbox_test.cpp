@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "nanet/card/software/rig_test.hpp"
+#include "nanet/contract/fragment_index.hpp"
 
 namespace nanet::card {
 namespace {
@@ -108,6 +109,63 @@ TEST(Mailbox, HoldsEventsAndSegmentsOfAnyNumberOfPackets) {
   EXPECT_EQ(frames, 40u);
   contract::EventLine line;
   EXPECT_FALSE(rig.line(k, line));
+  rig.finish();
+}
+
+// Index of a board as a consumer reads it.
+std::vector<std::uint32_t> index_of(const MailboxRig& rig, const Event& e, unsigned board,
+                                    std::uint32_t fragments) {
+  std::vector<std::uint32_t> entries((fragments + 2) / 3 * 3);
+  const contract::Mailbox& mailbox = rig.mailbox;
+  for (std::uint32_t u = 0; 3 * u < fragments; ++u)
+    EXPECT_TRUE(
+        contract::load_unit(mailbox.input + mailbox.shape.index(e.buffer, board) + contract::unit_bytes * u,
+                            contract::mailbox_mark(rig.n_of(e)),
+                            reinterpret_cast<std::byte*>(entries.data() + std::size_t{3} * u)));
+  entries.resize(fragments);
+  return entries;
+}
+
+TEST(Mailbox, HoldsTheIndexOfUsualSegments) {
+  if (!contract::has_mailbox) GTEST_SKIP();
+  MailboxRig rig;
+  rig.sobs();
+  for (Frame f = 0; f < 12; ++f)
+    for (unsigned b = 0; b < 4; ++b) {
+      if (f == 5 && b == 1) continue;  // closed without this board, and with half of the next
+      const unsigned packets = f == 7 && b == 2 ? 3 : 1 + (f + b) % 2;
+      for (unsigned p = 0; p < packets; ++p)
+        rig.feed({.board = static_cast<BoardId>(b),
+                  .frame = f,
+                  .index = p,
+                  .last = p + 1 == packets && !(f == 5 && b == 2),
+                  .events = 1 + (f + p) % 7,
+                  .hits = 1 + (f * 5 + b + p) % 9});
+    }
+  rig.expire(1'000'000'000);
+  unsigned indexed = 0;
+  std::uint64_t k = 0;
+  for (const Event& e : rig.take(0)) {
+    contract::EventLine line;
+    ASSERT_TRUE(rig.line(k++, line));
+    if (e.type != static_cast<std::uint8_t>(EventType::receive_done)) continue;
+    rig.answer(e);
+    if (e.frame == 7) {
+      EXPECT_EQ(line.flags, contract::EventLine::segments);
+      EXPECT_EQ(line.bytes[contract::index_boards], 0);
+      continue;
+    }
+    ++indexed;
+    ASSERT_EQ(line.flags, contract::EventLine::segments | contract::EventLine::indexed) << e.frame;
+    for (unsigned b = 0; b < 4; ++b) {
+      std::vector<std::uint32_t> entries(contract::index_entries);
+      entries.resize(contract::index_fragments(rig.views[0].segment(e.buffer, b), line.bytes[b], entries));
+      ASSERT_EQ(line.bytes[contract::index_boards + b], entries.size());
+      EXPECT_EQ(index_of(rig, e, b, static_cast<std::uint32_t>(entries.size())), entries);
+      EXPECT_EQ(entries.empty(), e.frame == 5 && b == 1);
+    }
+  }
+  EXPECT_EQ(indexed, 11u);
   rig.finish();
 }
 

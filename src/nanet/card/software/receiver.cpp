@@ -414,6 +414,7 @@ void FrameReceiver::place(Burst& burst, std::uint64_t n, unsigned b, const Check
   const auto lower = static_cast<std::uint16_t>((2u << board.last) - 1);
   if ((board.indices & lower) != lower) return;
   slot.complete |= static_cast<std::uint8_t>(1u << b);
+  if (events_[consumers_.device_of(n)].mailbox()) finish_segment(n, b);
   if (slot.complete != expected_) return;
   close(n, stamp, false);
   finish_if_done(burst, stamp);

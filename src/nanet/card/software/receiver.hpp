@@ -137,6 +137,7 @@ class FrameReceiver final : public Receiver {
              std::span<const std::byte> datagram, Nanoseconds stamp) noexcept;
   void close(std::uint64_t n, Nanoseconds now, bool timed_out) noexcept;
   contract::EventLine line_of(std::uint64_t n, std::size_t device) noexcept;
+  void finish_segment(std::uint64_t n, unsigned board) noexcept;
   void close_all(const Burst& burst, Nanoseconds now) noexcept;
   void fix_last(Burst& burst, Nanoseconds stamp) noexcept;
   void finish_if_done(Burst& burst, Nanoseconds now) noexcept;

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <limits>
 
+#include "nanet/contract/fragment_index.hpp"
+
 namespace nanet::card {
 
 using contract::Event;
@@ -69,16 +71,38 @@ contract::EventLine FrameReceiver::line_of(std::uint64_t n, std::size_t device) 
   contract::MailboxWriter& mailbox = events_[device].mailbox();
   if (!mailbox || contract::mailbox_mark(n) == 0) return line;
   const contract::View& view = devices_[device];
-  const std::uint32_t index = view.buffer_of(n);
-  FrameTable::Slot& slot = table_.slot(n);
-  line.flags = contract::EventLine::segments;
+  const FrameTable::Slot& slot = table_.slot(n);
+  const bool indices = view.shape.boards <= contract::index_boards;
+  bool whole = true, indexed = indices;
   for (unsigned b = 0; b < view.shape.boards; ++b) {
     const std::uint16_t bytes = slot.board[b].bytes;
     line.bytes[b] = bytes;
-    if (!mailbox.holds(bytes)) line.flags = 0;
-    mailbox.segment(n, index, b, view.segment(index, b), slot.board[b].units, bytes, true);
+    whole &= mailbox.holds(bytes);
+    if (slot.board[b].fragments == FrameTable::Slot::not_yet_indexed) finish_segment(n, b);
+    if (!indices) continue;
+    indexed &= slot.board[b].fragments != FrameTable::Slot::without_index;
+    line.bytes[contract::index_boards + b] = slot.board[b].fragments;
   }
+  if (whole) line.flags = contract::EventLine::segments | (indexed ? contract::EventLine::indexed : 0);
+  if (!whole || !indexed)
+    for (unsigned b = 0; indices && b < view.shape.boards; ++b) line.bytes[contract::index_boards + b] = 0;
   return line;
+}
+
+// Writes the rest of a board's segment, to which no packet will be added, and its index to the mailbox.
+void FrameReceiver::finish_segment(std::uint64_t n, unsigned b) noexcept {
+  const std::size_t device = consumers_.device_of(n);
+  const contract::View& view = devices_[device];
+  const std::uint32_t buffer = view.buffer_of(n);
+  const std::byte* const segment = view.segment(buffer, b);
+  auto& board = table_.slot(n).board[b];
+  contract::MailboxWriter& mailbox = events_[device].mailbox();
+  board.units =
+      static_cast<std::uint8_t>(mailbox.segment(n, buffer, b, segment, board.units, board.bytes, true));
+  const std::uint32_t fragments = mailbox.index(n, buffer, b, segment, board.bytes);
+  static_assert(contract::index_entries < FrameTable::Slot::not_yet_indexed);
+  board.fragments = fragments == contract::no_index ? FrameTable::Slot::without_index
+                                                    : static_cast<std::uint8_t>(fragments);
 }
 
 void FrameReceiver::close_all(const Burst& burst, Nanoseconds now) noexcept {

@@ -51,6 +51,7 @@ inline constexpr unsigned sum_parts = 8;
 struct Block {
   using Lanes = rich::DeviceLanes;
   static constexpr bool has_warps = true;
+  static constexpr unsigned idle = 32, most_units = 3;  // ThreadUnits, of 512 threads
 
   __device__ static unsigned threads() { return blockDim.x; }
   // Permutation of the threads; neighbours belong to different warps.
@@ -67,6 +68,11 @@ struct Block {
   __device__ static void each(const F& f) {
     f(threadIdx.x);
     __syncthreads();
+  }
+  // The same; returns in every thread whether f(thread) is true in any.
+  template <class F>
+  __device__ static bool any(const F& f) {
+    return __syncthreads_or(f(threadIdx.x)) != 0;
   }
   // f() in thread 0; its writes are visible to the others after the next step.
   template <class F>
@@ -117,7 +123,7 @@ struct Block {
     }
     __syncthreads();
   }
-  // f(i, number of set flags before i) for each i < n with flag[i] = 1. Returns the number of set flags.
+  // f(i, number of set flags before i) for each i < n with flag[i] not 0. Returns the number of set flags.
   // room: one shared word per warp.
   template <class F>
   __device__ static std::uint32_t number(const std::uint32_t* flag, std::uint32_t n, std::uint32_t* room,
@@ -130,13 +136,10 @@ struct Block {
       const unsigned vote = __ballot_sync(0xFFFFFFFFu, is);
       if (lane == 0) room[warp] = __popc(vote);
       __syncthreads();
-      std::uint32_t mine = before;
-#pragma unroll 8
-      for (unsigned w = 0; w < warps; ++w) {
-        const std::uint32_t there = room[w];
-        mine += w < warp ? there : 0;
-        before += there;
-      }
+      const std::uint32_t there = lane < warps ? room[lane] : 0;
+      const std::uint32_t earlier = __reduce_add_sync(0xFFFFFFFFu, lane < warp ? there : 0);
+      const std::uint32_t mine = before + earlier;
+      before += __reduce_add_sync(0xFFFFFFFFu, there);
       if (is) f(i, mine + __popc(vote & ((1u << lane) - 1)));
       __syncthreads();
     }
@@ -150,6 +153,7 @@ struct Block {
 struct Block {
   using Lanes = rich::HostLanes;
   static constexpr bool has_warps = false;
+  static constexpr unsigned idle = 0, most_units = 32;  // ThreadUnits
 
   static constexpr unsigned threads() { return 64; }
   static unsigned spread(unsigned t) { return t; }
@@ -157,6 +161,12 @@ struct Block {
   template <class F>
   static void each(const F& f) {
     for (unsigned t = 0; t < threads(); ++t) f(t);
+  }
+  template <class F>
+  static bool any(const F& f) {
+    bool is = false;
+    for (unsigned t = 0; t < threads(); ++t) is |= f(t);
+    return is;
   }
   template <class F>
   static void one(const F& f) {

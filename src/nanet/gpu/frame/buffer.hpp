@@ -52,13 +52,58 @@ struct BufferSizes {
   }
 };
 
+// Units of a frame in the mailbox that a thread of a block copies: of one board, first of its index, then of
+// its segment. The first warp of a block has none: it waits for the event line.
+template <class B>
+class ThreadUnits {
+ public:
+  static constexpr unsigned most = B::most_units;  // of a thread
+
+  NANET_HD ThreadUnits(const BufferSizes& sizes, unsigned thread, unsigned threads)
+      : index_units_(sizes.boards <= contract::index_boards ? contract::index_units : 0) {
+    const unsigned bits = sizes.lists == 1 ? 0 : sizes.lists == 4 ? 2 : 3;  // log2 of the number of lists
+    const unsigned worker = thread - B::idle;
+    board_ = worker & (sizes.lists - 1);
+    first_ = worker >> bits;
+    step_ = (threads - B::idle) >> bits;
+    used_ = thread >= B::idle && board_ < sizes.boards;
+  }
+  NANET_HD unsigned board() const { return board_; }
+  NANET_HD bool of_index(unsigned j) const { return unit(j) < index_units_; }
+  NANET_HD std::uint32_t in_index(unsigned j) const { return unit(j); }
+  NANET_HD std::uint32_t in_segment(unsigned j) const { return unit(j) - index_units_; }
+  // Mask of the thread's units, where the board has these numbers of them.
+  NANET_HD std::uint32_t among(std::uint32_t index, std::uint32_t segment) const {
+    std::uint32_t mask = 0;
+    NANET_UNROLLED
+    for (unsigned j = 0; j < most; ++j)
+      if (used_ && (of_index(j) ? in_index(j) < index : in_segment(j) < segment)) mask |= 1u << j;
+    return mask;
+  }
+
+ private:
+  NANET_HD std::uint32_t unit(unsigned j) const { return first_ + j * step_; }  // j-th of the thread
+
+  std::uint32_t index_units_;
+  unsigned board_, first_, step_;
+  bool used_;
+};
+
 // Without a mailbox.
 struct NoLines {
-  static constexpr bool prepared = false;
+  static constexpr bool prepared = false, indexes = false;
   NANET_DEVICE static constexpr bool used() { return false; }
   NANET_DEVICE static constexpr void await_entry() {}
   NANET_DEVICE static constexpr std::uint32_t bytes(unsigned) { return 0; }
-  NANET_DEVICE static constexpr bool take(unsigned, std::uint32_t, std::byte*) { return false; }
+  NANET_DEVICE static constexpr bool indexed() { return false; }
+  NANET_DEVICE static constexpr std::uint32_t fragments(unsigned) { return 0; }
+  NANET_DEVICE static constexpr std::uint32_t early() { return 0; }
+  NANET_DEVICE static constexpr std::uint32_t mark() { return 0; }
+  struct Unit {
+    std::uint32_t word[4];
+  };
+  NANET_DEVICE static Unit segment(unsigned, std::uint32_t) { return {}; }
+  NANET_DEVICE static Unit index(unsigned, std::uint32_t) { return {}; }
 };
 
 template <class A, class B>
@@ -106,6 +151,10 @@ class BufferWork {
           in = gather(buffer, bytes, copy);
         }
         incomplete = !(flags & contract::event_flag::complete) || (flags & contract::event_flag::truncated);
+        if constexpr (Summed<A> && Lines::indexes)
+          if (in.indexed &&
+              work.work_indexed(in, small_, small_tables_, frame, incomplete, clock, answer, answered))
+            break;
         if constexpr (Summed<A> && B::has_warps)
           answered = work.work_slots(in, small_, small_tables_, frame, incomplete, clock, answer);
         if (answered) break;
@@ -158,13 +207,15 @@ class BufferWork {
   }
 
  private:
-  // Segments of a frame from a mailbox. Returns false if a unit does not arrive.
+  // Segments of a frame from a mailbox, and their index. Returns false if a unit does not arrive.
   template <class Lines>
   NANET_DEVICE bool take(const Lines& lines, Bytes& in) {
     in.boards = sizes_.boards;
     in.at = small_;
     in.stride = sizes_.stride;
     in.shared = true;
+    in.indexed = Lines::indexes && lines.indexed() && sizes_.boards <= contract::index_boards &&
+                 room_ >= join_boards * contract::index_entries;
     bool fits = true;
     NANET_UNROLLED
     for (unsigned b = 0; b < max_boards; ++b) {
@@ -173,20 +224,72 @@ class BufferWork {
       in.bytes[b] = lines.bytes(b);
       fits = fits && in.bytes[b] <= contract::mailbox_segment_bytes && in.bytes[b] <= sizes_.stride &&
              in.bytes[b] <= sizes_.segment;
+      if (b < contract::index_boards) {
+        in.fragments[b] = lines.fragments(b);
+        in.indexed = in.indexed && in.fragments[b] <= contract::index_entries;
+      }
     }
     if (!fits) return false;
-    const unsigned bits = sizes_.lists == 1 ? 0 : sizes_.lists == 4 ? 2 : 3;  // log2 of the number of lists
     B::each([&](unsigned t) {
-      const unsigned b = t & (sizes_.lists - 1);
-      if (b >= sizes_.boards) return;
-      const std::uint32_t units = contract::units_for(lines.bytes(b));
-      for (std::uint32_t u = t >> bits; u < units; u += B::threads() >> bits)
-        if (!lines.take(b, u, small_ + std::size_t{b} * sizes_.stride + contract::unit_data_bytes * u))
-          s_.units_missing = 1;
+      if (in.indexed)
+        for (std::uint32_t x = t; x < join_boards * contract::index_entries; x += B::threads())
+          small_tables_.slot[x] = 0;
+      if (!take_units(lines, ThreadUnits<B>(sizes_, t, B::threads()), in.indexed)) s_.units_missing = 1;
     });
     return s_.units_missing == 0;
   }
+  // The units of one thread. They arrive at most a few accesses after the event line, which the card writes
+  // last.
+  template <class Lines>
+  NANET_DEVICE bool take_units(const Lines& lines, const ThreadUnits<B>& units, bool indexed) {
+    constexpr unsigned most_looks = 4096;
+    constexpr std::uint32_t per_unit = contract::entries_per_unit;
+    const unsigned b = units.board();
+    const std::uint32_t fragments = indexed ? lines.fragments(b) : 0;
+    std::uint32_t missing =
+        units.among((fragments + per_unit - 1) / per_unit, contract::units_for(lines.bytes(b))) &
+        ~lines.early();
+    for (unsigned look = 0; missing && look < most_looks; ++look) take_some(lines, units, missing);
+    if (missing) return false;
+    if (!indexed) return true;
+    const std::uint32_t of_index = units.among(contract::index_units, 0);
+    NANET_UNROLLED
+    for (unsigned j = 0; j < ThreadUnits<B>::most; ++j) {  // `none` behind the fragments
+      if (!(of_index >> j & 1)) continue;
+      const std::uint32_t first = per_unit * units.in_index(j);
+      for (std::uint32_t i = first; i < first + per_unit; ++i)
+        if (i >= fragments) s_.merge.index[b][i] = contract::IndexEntry::none;
+    }
+    return true;
+  }
 
+ public:
+  // Copies those of the thread's `missing` units that have arrived, and removes them from the mask.
+  template <class Lines>
+  NANET_DEVICE void take_some(const Lines& lines, const ThreadUnits<B>& units, std::uint32_t& missing) {
+    constexpr unsigned most = ThreadUnits<B>::most;
+    const unsigned b = units.board();
+    typename Lines::Unit unit[most];  // several loads in flight
+    NANET_UNROLLED
+    for (unsigned j = 0; j < most; ++j)
+      if (missing >> j & 1)
+        unit[j] =
+            units.of_index(j) ? lines.index(b, units.in_index(j)) : lines.segment(b, units.in_segment(j));
+    NANET_UNROLLED
+    for (unsigned j = 0; j < most; ++j) {
+      if (!(missing >> j & 1) || unit[j].word[3] != lines.mark()) continue;
+      std::uint32_t* const to =
+          units.of_index(j)
+              ? s_.merge.index[b] + contract::entries_per_unit * units.in_index(j)
+              : reinterpret_cast<std::uint32_t*>(small_ + std::size_t{b} * sizes_.stride +
+                                                 contract::unit_data_bytes * units.in_segment(j));
+      NANET_UNROLLED
+      for (unsigned i = 0; i < 3; ++i) to[i] = unit[j].word[i];
+      missing &= ~(1u << j);
+    }
+  }
+
+ private:
   // Segments of a frame. The header may hold any bytes, so its lengths are limited to the segment.
   template <class Copy>
   NANET_DEVICE Bytes gather(const std::byte* buffer, std::uint32_t bytes, const Copy& copy) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "nanet/gpu/frame/answer_lines.hpp"
+#include "nanet/gpu/frame/fragments.hpp"
 #include "nanet/gpu/frame/merge.hpp"
 #include "nanet/gpu/frame/task.hpp"
 #include "nanet/trigger/account/trace.hpp"
@@ -38,6 +39,7 @@ struct FrameShared {
   std::uint32_t taken;          // events that warps have begun
   std::uint32_t disorder;       // events not in order of time, or without a primitive
   std::uint32_t units_missing;  // a unit of the mailbox has not arrived
+  std::uint32_t careful;        // an event of an indexed frame needs the careful way
   std::uint32_t with_rings[rich::max_rings + 1];
   trigger::Trace trace;
 };
@@ -111,6 +113,7 @@ NANET_DEVICE inline void write_header(FrameShared& s, const FrameOptions& option
 
 }  // namespace nanet::gpu
 
+#include "nanet/gpu/frame/indexed_frame.hpp"
 #ifdef __CUDACC__
 #include "nanet/gpu/frame/quick_merge.cuh"
 #include "nanet/gpu/frame/slots.cuh"
@@ -132,7 +135,7 @@ class FrameWork {
       s.words = wire::mtp::header_bytes / 4;
       s.primitives = s.stamp = 0;
       s.events = s.below = s.overflow = s.rings = s.duplicates = s.masked = s.valid = 0;
-      s.taken = s.disorder = s.units_missing = 0;
+      s.taken = s.disorder = s.units_missing = s.careful = 0;
       for (std::uint32_t& n : s.downscaled) n = 0;
       for (std::uint32_t& n : s.with_rings) n = 0;
     });
@@ -192,6 +195,34 @@ class FrameWork {
       s_.taken = 0;
       close(frame);
     });
+  }
+
+  // A frame with an index (Bytes::indexed), in small tables of at least IndexedFrame::fragments. The results
+  // are those of work(). Returns false, without effect, for a frame that needs the careful way; answered:
+  // whether the packet is complete and written to `answer`.
+  template <class Clock>
+  NANET_DEVICE NANET_INLINED bool work_indexed(const Bytes& in, std::byte* small, const Tables& tables,
+                                               std::uint32_t frame, bool incomplete, const Clock& clock,
+                                               const AnswerLines& answer, bool& answered)
+    requires Summed<A>
+  {
+    using Indexed = IndexedFrame<A, B>;
+    if (!algorithm_.whole) return false;
+    if (workspace_.rings) B::one([&] { note(in); });
+    Indexed indexed(in, small + (in.at - small), tables, s_, algorithm_, options_, workspace_, frame,
+                    incomplete);
+    std::uint32_t events = 0;
+    const typename Indexed::Result result = indexed.run(clock, answer, events);
+    if (result == Indexed::Result::other) return false;
+    tables_ = tables;
+    events_ = events;
+    frame_ = frame;
+    answered = result == Indexed::Result::answered;
+    if (!answered) {
+      rank(frame);
+      B::one([&] { close(frame); });
+    }
+    return true;
   }
 
 #ifdef __CUDACC__

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "nanet/contract/layout.hpp"
+#include "nanet/contract/mailbox.hpp"
 #include "nanet/gpu/frame/block.hpp"
 #include "nanet/gpu/frame/conditions.hpp"
 #include "nanet/rich/ring.hpp"
@@ -87,6 +88,9 @@ NANET_HD inline constexpr unsigned lists_for(unsigned boards) {
   return boards == 1 ? 1 : boards <= 4 ? 4 : max_boards;
 }
 
+// Index of a frame (contract::IndexEntry) by board; `none` behind a board's fragments.
+using Index = std::uint32_t[contract::index_boards][contract::index_units * contract::entries_per_unit];
+
 // Shared state of a block during merging.
 struct Merge {
   struct Payload {
@@ -96,7 +100,10 @@ struct Merge {
     std::uint16_t walked;         // fragments found
     std::uint32_t sound;          // valid fragments before the first invalid one
   };
-  Payload payload[max_boards][max_payloads];
+  union {
+    Payload payload[max_boards][max_payloads];
+    alignas(16) Index index;  // until Merger lists the packets
+  };
   std::uint32_t payloads[max_boards];
   std::uint32_t count[max_boards];  // fragments of each board
   std::uint32_t unordered[max_boards];
@@ -109,8 +116,10 @@ struct Merge {
 struct Bytes {
   const std::byte* at = nullptr;
   std::uint32_t stride = 0;
-  bool shared = false;  // `at` is in shared memory of the block
+  bool shared = false;   // `at` is in shared memory of the block
+  bool indexed = false;  // with an index of every board: Merge::index
   std::uint32_t bytes[max_boards] = {};
+  std::uint32_t fragments[contract::index_boards] = {};  // entries of the index
   unsigned boards = 0;
 };
 

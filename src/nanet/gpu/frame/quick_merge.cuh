@@ -24,9 +24,13 @@ class QuickMerge {
   __device__ std::uint32_t build() const {
     if (blockDim.x != threads || in_.boards > boards) return none;
     Packets packets;
-    if (!list(packets)) return none;
-    follow(packets);
-    if (!read(packets)) return none;
+    if (in_.indexed) {
+      if (!read_indexed(packets)) return none;
+    } else {
+      if (!list(packets)) return none;
+      follow(packets);
+      if (!read(packets)) return none;
+    }
     if (!join(packets)) return none;
     const std::uint32_t events = number();
     return unpack(packets) && finish(events) ? events : none;
@@ -37,7 +41,8 @@ class QuickMerge {
   // A position is an offset in a packet, in half words. Beyond the last fragment: `end`.
   static constexpr std::uint32_t positions = 1024, end = positions - 1, header = 8, longest = 2 * end;
   static constexpr unsigned stride = 4;  // fragments from one that is followed to the next
-  static constexpr std::uint32_t absent = 0xFF;
+  static constexpr std::uint32_t absent = absent_member;
+  static_assert(boards == join_boards && most == most_members);
   // Fragment in a word: position, hits from bit 10, truncation at bit 16.
   static constexpr unsigned hits_at = 10, truncated_at = 16;
 
@@ -79,6 +84,37 @@ class QuickMerge {
   static_assert(2 * boards * positions * sizeof(std::uint16_t) <= room * sizeof(Fragment));
   static_assert(boards * most * sizeof(std::uint32_t) <= room * sizeof(std::uint16_t));
   static_assert(boards * most == threads && 2 * threads <= room);
+
+  // list(), follow() and read() for a frame with an index.
+  __device__ bool read_indexed(Packets& p) const {
+    p.board = threadIdx.x / most;
+    p.index = threadIdx.x % most;
+    p.at = at_ + std::size_t{p.board} * in_.stride;
+    std::uint32_t bytes = 0, count = 0;
+    NANET_UNROLLED
+    for (unsigned b = 0; b < boards; ++b)
+      if (b == p.board && b < in_.boards) {
+        bytes = in_.bytes[b];
+        count = in_.fragments[b];
+      }
+    const IndexedBoard board(p.at, bytes, count, m_.index[p.board]);
+    p.counts[0] = count;
+    p.counts[1] = 0;
+    bool other = !board.sound();
+    std::uint32_t opened = 0xFFFF;
+    if (p.index < count && !other) {
+      const IndexedBoard::Found found = board(p.index);
+      other = !found.sound;
+      opened = contract::IndexEntry::time(m_.index[p.board][p.index]);
+      fragment(p.board)[p.index] =
+          found.offset / 2 | found.stored << hits_at | found.truncated << truncated_at;
+    }
+    time(p.board)[p.index] = static_cast<std::uint16_t>(opened);
+    if (p.index == 0) m_.count[p.board] = count;
+    members()[threadIdx.x] = none;
+    if (threadIdx.x == 0) m_.pm_used = m_.duplicates = m_.masked = 0;
+    return !__syncthreads_or(other);
+  }
 
   // f(positions, valid) for the thread's share of a packet's positions, several at a time, so that their
   // loads overlap. A position that is not valid repeats another one.
@@ -204,76 +240,16 @@ class QuickMerge {
     return !__syncthreads_or(other);
   }
 
-  // at[c]: number of fragments of each board with a time below limit[c]; boards in parallel.
-  __device__ void below(const std::uint32_t (&count)[boards], const std::uint32_t (&limit)[boards],
-                        std::uint32_t (&at)[boards]) const {
-    NANET_UNROLLED
-    for (unsigned c = 0; c < boards; ++c) at[c] = 0;
-    NANET_UNROLLED
-    for (std::uint32_t step = most / 2; step > 0; step /= 2) {
-      std::uint32_t there[boards];
-      NANET_UNROLLED
-      for (unsigned c = 0; c < boards; ++c) there[c] = time(c)[at[c] + step - 1];
-      NANET_UNROLLED
-      for (unsigned c = 0; c < boards; ++c) at[c] += there[c] < limit[c] ? step : 0;
-    }
-    NANET_UNROLLED
-    for (unsigned c = 0; c < boards; ++c) {
-      if (time(c)[at[c]] < limit[c]) ++at[c];
-      if (at[c] > count[c]) at[c] = count[c];
-    }
-  }
-
-  // Joins fragments into events: Merger::join().
+  // Joins fragments into events.
   __device__ bool join(const Packets& p) const {
     std::uint32_t count[boards];
     NANET_UNROLLED
     for (unsigned c = 0; c < boards; ++c) count[c] = m_.count[c];
-    const std::uint32_t i = p.index;
-    bool disorder = false;
-    if (i < p.count()) {
-      const std::uint16_t* const own = time(p.board);
-      const std::uint32_t opened = own[i], before = i ? own[i - 1] : 0;
-      disorder = i > 0 && before > opened;
-      if (i == 0 || opened - before > window_) {
-        std::uint32_t at[boards], earlier[boards], limit[boards];
-        NANET_UNROLLED
-        for (unsigned c = 0; c < boards; ++c) limit[c] = opened + (c < p.board);
-        below(count, limit, at);
-        NANET_UNROLLED
-        for (unsigned c = 0; c < boards; ++c) at[c] = c == p.board ? i : at[c];
-        NANET_UNROLLED
-        for (unsigned c = 0; c < boards; ++c) earlier[c] = at[c] ? time(c)[at[c] - 1] : 0;
-        bool begins = true;
-        NANET_UNROLLED
-        for (unsigned c = 0; c < boards; ++c)
-          if (c != p.board && at[c] > 0 && opened - earlier[c] <= window_) begins = false;
-        if (begins) cluster(at, count, opened);
-      }
-    }
+    const auto time_of = [&](unsigned c, std::uint32_t i) -> std::uint32_t { return time(c)[i]; };
+    const FragmentJoin<decltype(time_of)> joiner(time_of, count, window_);
+    const auto begun = [&](std::uint32_t number, std::uint32_t of) { members()[number] = of; };
+    const bool disorder = p.index < p.count() && !joiner(p.board, p.index, begun);
     return !__syncthreads_or(disorder);
-  }
-  __device__ void cluster(std::uint32_t (&at)[boards], const std::uint32_t (&count)[boards],
-                          std::uint32_t latest) const {
-    for (;;) {
-      std::uint32_t head[boards], first = none, number = 0;
-      NANET_UNROLLED
-      for (unsigned c = 0; c < boards; ++c) {
-        head[c] = at[c] < count[c] ? time(c)[at[c]] : none;
-        first = head[c] < first ? head[c] : first;
-        number += at[c];
-      }
-      if (first == none || (first > latest && first - latest > window_)) return;
-      std::uint32_t members_of = 0;
-      NANET_UNROLLED
-      for (unsigned c = 0; c < boards; ++c) {
-        const bool take = head[c] != none && head[c] - first <= window_;
-        members_of |= (take ? at[c] : absent) << 8 * c;
-        if (take && head[c] > latest) latest = head[c];
-        at[c] += take;
-      }
-      members()[number] = members_of;
-    }
   }
 
   // Numbers and opens the events. Returns how many there are.

@@ -66,6 +66,7 @@ struct ClaimedEvent {
   // Words of the event line (contract::EventLine); without a mailbox those of the event alone.
   std::uint32_t line[sizeof(contract::EventLine) / 4];
   std::uint32_t skipped;
+  std::uint32_t waiting;                                               // the first warp waits for the entry
   enum Found : std::uint32_t { event, again, over } found, confirmed;  // confirmed: result of the second read
 
   __device__ std::uint32_t type() const { return line[0] & 0xFF; }
@@ -114,21 +115,6 @@ __device__ inline void fill(const Resident& r, ClaimedEvent& out, const Sixteen&
     if (!units) to[3] = static_cast<std::uint32_t>(part.high >> 32);
   }
   __syncwarp();
-}
-
-// Loads the mailbox's units of the frame that entry k probably announces: their translations are then cached.
-// All threads.
-__device__ inline void touch_frame(const Resident& r, std::uint64_t k) {
-  if (!r.mailbox.input) return;
-  const std::uint64_t n = k + load_relaxed_device(&r.state->ahead);
-  const auto buffer =
-      static_cast<std::uint32_t>(n >> contract::exponent(r.shape.devices)) & (r.shape.buffers - 1);
-  const unsigned bits = r.sizes.lists == 1 ? 0 : r.sizes.lists == 4 ? 2 : 3;
-  const unsigned b = threadIdx.x & (r.sizes.lists - 1);
-  const std::size_t at = contract::unit_bytes * (threadIdx.x >> bits);
-  if (b >= r.sizes.boards || at >= r.mailbox.shape.segment_stride()) return;
-  load_relaxed_system(
-      reinterpret_cast<const Sixteen*>(r.mailbox.input + r.mailbox.shape.segment(buffer, b) + at));
 }
 
 // Waits for a claimed queue entry. The first half is read together with the lap, not after it,
@@ -189,7 +175,9 @@ __device__ inline Sixteen take(const Resident& r, ClaimedEvent& out) {
       atomicMax(reinterpret_cast<unsigned long long*>(&state.frontier),
                 static_cast<unsigned long long>(k + 1));
       store_relaxed_device(&state.reference, out.n());
-      store_relaxed_device(&state.ahead, out.n() - k);
+      if (out.type() == static_cast<std::uint32_t>(contract::EventType::receive_done))
+        atomicMax(reinterpret_cast<unsigned long long*>(&state.next),
+                  static_cast<unsigned long long>(out.n() + r.shape.devices));
     }
   }
   return part;
@@ -293,17 +281,94 @@ __device__ inline void put_words(void* to, const void* from, std::uint32_t words
     static_cast<std::uint32_t*>(to)[i] = static_cast<const std::uint32_t*>(from)[i];
 }
 
-// Segments of a claimed frame in the mailbox.
-struct SegmentLines {
-  static constexpr bool prepared = true;  // FrameWork::begin() has run
+// Units of number n in the mailbox.
+struct FrameUnits {
   const Resident& r;
-  const ClaimedEvent& claimed;
-  std::uint32_t lap;
+  std::uint64_t n;
 
+  struct Unit {
+    std::uint32_t word[4];
+  };
+  __device__ std::uint32_t mark() const { return contract::mailbox_mark(n); }
+  __device__ std::uint32_t buffer() const {
+    return static_cast<std::uint32_t>(n >> contract::exponent(r.shape.devices)) & (r.shape.buffers - 1);
+  }
+  __device__ Unit segment(unsigned b, std::uint32_t u) const {
+    return load(r.mailbox.shape.segment(buffer(), b) + contract::unit_bytes * u);
+  }
+  __device__ Unit index(unsigned b, std::uint32_t u) const {
+    return load(r.mailbox.shape.index(buffer(), b) + contract::unit_bytes * u);
+  }
+
+ private:
+  __device__ Unit load(std::size_t at) const {
+    const Sixteen unit = load_relaxed_system(reinterpret_cast<const Sixteen*>(r.mailbox.input + at));
+    return {{static_cast<std::uint32_t>(unit.low), static_cast<std::uint32_t>(unit.low >> 32),
+             static_cast<std::uint32_t>(unit.high), static_cast<std::uint32_t>(unit.high >> 32)}};
+  }
+};
+
+// Units that a thread has copied before the event line came, of the frame that was expected.
+struct EarlyUnits {
+  std::uint64_t n = 0;
+  std::uint32_t had = 0;  // mask, see ThreadUnits
+};
+// Copies units of the next frame to shared memory as they arrive, until the first warp has the entry of the
+// claimed event. A unit's own mark says that it is valid; if another frame comes, its units replace them. All
+// threads but the first warp.
+template <class A>
+__device__ __forceinline__ EarlyUnits take_early(const Resident& r, BufferWork<A, Block>& work,
+                                                 const ClaimedEvent& claimed) {
+  EarlyUnits early;
+  if (!r.mailbox.input) return early;
+  const ThreadUnits<Block> units(r.sizes, threadIdx.x, blockDim.x);
+  const contract::MailboxShape& shape = r.mailbox.shape;
+  const std::uint32_t mine = units.among(
+      contract::index_units, shape.segment_bytes / static_cast<std::uint32_t>(contract::unit_data_bytes));
+  const std::uint64_t k = claimed.k;
+  std::uint32_t missing = mine;
+  const volatile std::uint32_t& waiting = claimed.waiting;
+  do {
+    const std::uint64_t n = load_relaxed_device(&r.state->next);
+    const bool near = k < load_relaxed_device(&r.state->frontier) + r.early_distance;
+    if (n != early.n) {
+      early.n = n;
+      missing = mine;
+    }
+    const FrameUnits lines{r, n};
+    if (near && missing && lines.mark()) {
+      work.take_some(lines, units, missing);
+      if (r.early_pause) __nanosleep(r.early_pause);
+    } else {
+      __nanosleep(100);
+    }
+  } while (waiting);
+  early.had = mine & ~missing;
+  return early;
+}
+
+// Segments of a claimed frame in the mailbox, and their index.
+struct SegmentLines : FrameUnits {
+  static constexpr bool prepared = true;  // FrameWork::begin() has run
+  static constexpr bool indexes = true;
+  const ClaimedEvent& claimed;
+  std::uint32_t lap, had;
+
+  __device__ SegmentLines(const Resident& resident, const ClaimedEvent& event, std::uint32_t entry_lap,
+                          const EarlyUnits& units)
+      : FrameUnits{resident, event.n()},
+        claimed(event),
+        lap(entry_lap),
+        had(units.n == event.n() ? units.had : 0) {}
   __device__ bool used() const {
     return r.mailbox.input && (claimed.line_flags() & contract::EventLine::segments);
   }
   __device__ std::uint32_t bytes(unsigned b) const { return claimed.segment_bytes(b); }
+  __device__ bool indexed() const { return claimed.line_flags() & contract::EventLine::indexed; }
+  __device__ std::uint32_t fragments(unsigned b) const {
+    return claimed.segment_bytes(contract::index_boards + b);
+  }
+  __device__ std::uint32_t early() const { return had; }
   // Waits until the queue entry is valid: the CLOP is then readable too. The card writes the entry right
   // after the event line.
   __device__ void await_entry() const {
@@ -311,24 +376,6 @@ struct SegmentLines {
     const contract::Event& entry = r.queue[contract::entry_index(r.shape, claimed.k)];
     while (contract::compare_lap(load_acquire_system(&entry.lap), lap) == contract::Poll::nothing)
       __nanosleep(100);
-  }
-  // Copies unit u of board b. Returns false if it does not arrive: the card writes the units before the event
-  // line, so that they are at most a few accesses away.
-  __device__ bool take(unsigned b, std::uint32_t u, std::byte* to) const {
-    constexpr unsigned most_looks = 4096;
-    const std::uint32_t mark = contract::mailbox_mark(claimed.n());
-    const auto* const at = reinterpret_cast<const Sixteen*>(
-        r.mailbox.input + r.mailbox.shape.segment(claimed.buffer(), b) + contract::unit_bytes * u);
-    for (unsigned look = 0; look < most_looks; ++look) {
-      const Sixteen unit = load_relaxed_system(at);
-      if (static_cast<std::uint32_t>(unit.high >> 32) != mark) continue;
-      auto* const word = reinterpret_cast<std::uint32_t*>(to);
-      word[0] = static_cast<std::uint32_t>(unit.low);
-      word[1] = static_cast<std::uint32_t>(unit.low >> 32);
-      word[2] = static_cast<std::uint32_t>(unit.high);
-      return true;
-    }
-    return false;
   }
 };
 
@@ -363,11 +410,16 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
   for (bool claim = true;;) {
     FrameWork<A, Block>::begin(shared);
     if (claim) {
-      if (threadIdx.x == 0) claimed.k = contract::DeviceAccess::fetch_add(r.state->claimed, 1);
+      if (threadIdx.x == 0) {
+        claimed.k = contract::DeviceAccess::fetch_add(r.state->claimed, 1);
+        claimed.waiting = 1;
+      }
       __syncthreads();
-      touch_frame(r, claimed.k);
     }
-    if (first_warp) {
+    EarlyUnits early;
+    if (!first_warp) {
+      if (claim) early = take_early(r, buffer_work, claimed);
+    } else {
       if (claim) {
         half = take(r, claimed);
       } else {
@@ -375,6 +427,7 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
         fill(r, claimed, half);
         if (threadIdx.x == 0) claimed.found = ClaimedEvent::event;
       }
+      if (threadIdx.x == 0) *const_cast<volatile std::uint32_t*>(&claimed.waiting) = 0;
       // Before run(): nvcc 13.0 leaves thread 0 diverged at a barrier if run() itself returns early.
       if (threadIdx.x == 0)
         claimed.skipped = claimed.found == ClaimedEvent::event && skips(r, claimed, service.expected());
@@ -400,7 +453,7 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
           [&](const auto& payload, std::uint32_t of) {
             if (of % sample_every == 0) sample(r, payload, of, n, rings);
           },
-          SegmentLines{r, claimed, lap}, answer_lines(r, n, buffer));
+          SegmentLines(r, claimed, lap, early), answer_lines(r, n, buffer));
     }
     // The entry is unchanged since the first read.
     if (first_warp) {

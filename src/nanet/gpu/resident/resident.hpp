@@ -43,7 +43,7 @@ struct QueueState {
   std::uint64_t claimed;                                 // entries taken by blocks
   std::uint64_t frontier;                                // entries found valid
   std::uint64_t reference;                               // a recent n
-  std::uint64_t ahead;                                   // its n minus its entry
+  std::uint64_t next;                                    // n of the next frame
   std::uint64_t offset;                                  // Control::Host::offset
   std::uint64_t kept;                                    // events offered as samples
   std::uint64_t tasks_written;                           // tasks written to the ring
@@ -86,6 +86,9 @@ struct Resident {
   trigger::Trace* traces = nullptr;
   std::uint64_t trace_mask = 0;
   contract::Mailbox mailbox;  // input null: none
+  // Blocks up to this distance from the queue head load units while they wait for the event line, with pauses
+  // in between, ns. Short in GPU memory; over PCIe they would take its rate.
+  std::uint32_t early_distance = 0, early_pause = 0;
   const trigger::FrameProgress* progress = nullptr;
   trigger::LoadShedder shedder;
   Control* control = nullptr;

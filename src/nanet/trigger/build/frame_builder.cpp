@@ -17,7 +17,7 @@ namespace {
 
 namespace mgp = wire::mgp;
 
-constexpr std::size_t vector_room = 32;  // hit words that vector stores may write after the last event
+constexpr std::size_t vector_room = 32;  // hit words that vectors may take after the last event
 
 // Number of fragment lists: 1, 4 or 8, so that loops over boards have a fixed length.
 constexpr unsigned lists_for(unsigned boards) {
@@ -144,6 +144,7 @@ FrameBuilder::FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int3
   keys_.resize(fragments);
   times_.resize(fragments + max_boards);
   pm_.resize(segment_bytes / 2 * boards + vector_room);
+  words_.resize(pm_.size() + 1);
 }
 
 // Lists the payloads of one board's segment by sequence number.
@@ -201,8 +202,10 @@ template <unsigned boards>
 void FrameBuilder::join() noexcept {
   std::array<const std::uint32_t*, boards> times;
   for (unsigned b = 0; b < boards; ++b) times[b] = times_.data() + begin(b) + b;
-  constexpr std::uint32_t none = ~std::uint32_t{0};
-  const auto empty = static_cast<std::uint16_t>(fragments_.size() - 1);
+  constexpr std::uint32_t none = 1u << 31;
+  const auto empty = static_cast<std::uint32_t>(fragments_.size() - 1);
+  std::array<std::uint32_t, boards> base;  // of the board's fragments, beyond the empty one
+  for (unsigned b = 0; b < boards; ++b) base[b] = begin(b) - empty;
   auto* members = members_.data();
   std::uint16_t* opened = opened_.data();
   std::uint8_t* masks = mask_.data();
@@ -210,10 +213,10 @@ void FrameBuilder::join() noexcept {
       times, static_cast<std::uint32_t>(window_), none,
       [&](std::uint32_t first, const std::array<std::uint32_t, boards>& fragment) {
         std::uint32_t mask = 0;
-        for (unsigned b = 0; b < boards; ++b) {
-          const bool joins = fragment[b] != none;
-          (*members)[b] = joins ? static_cast<std::uint16_t>(begin(b) + fragment[b]) : empty;
-          mask |= static_cast<std::uint32_t>(joins) << b;
+        for (unsigned b = 0; b < boards; ++b) {  // without branches, as join()
+          const std::uint32_t joins = fragment[b] >> 31 ^ 1u;
+          (*members)[b] = static_cast<std::uint16_t>(empty + ((base[b] + fragment[b]) & (0u - joins)));
+          mask |= joins << b;
         }
         ++members;
         *opened++ = static_cast<std::uint16_t>(first);
@@ -283,9 +286,89 @@ bool FrameBuilder::correct(std::uint32_t at, std::uint32_t hits, std::int32_t& s
   return masked == 0;
 }
 
+#ifdef __AVX2__
+// Hits of the usual frame: PM IDs valid and ascending in every event, no conditions. First the words of an
+// event's fragments are put side by side; then an event is checked and unpacked as a whole, which takes half
+// the vectors. In two loops: a load that spans several stores in flight would wait for them. Returns false
+// for any other frame.
+template <unsigned boards, class Words>
+bool FrameBuilder::assemble_usual() noexcept {
+  constexpr std::uint32_t lanes = 16;
+  const Fragment* const fragments = fragments_.data();
+  std::uint16_t* const words = words_.data();
+  std::uint32_t* const sums = keys_.data();  // of fragment times, by event
+  const std::uint32_t events = built_.events;
+  std::uint32_t at = 0;
+  const auto copy = [&](const std::byte* hits, std::uint32_t to) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(words + to),
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(hits)));
+  };
+  for (std::uint32_t e = 0; e < events; ++e) {
+    first_[e] = at;
+    std::uint32_t sum = 0, truncated = 0;
+    for (unsigned b = 0; b < boards; ++b) {
+      const Fragment f = fragments[members_[e][b]];
+      const std::byte* const hits = base_ + f.hits;
+      copy(hits, at);
+      if (f.stored > lanes) copy(hits + 2 * lanes, at + lanes);
+      at += f.stored;
+      sum += std::uint32_t{f.stored} * f.time;
+      truncated |= f.truncated;
+    }
+    truncated_[e] = static_cast<std::uint8_t>(truncated);
+    sums[e] = sum;
+  }
+  first_[events] = at;
+  const auto first_of = [](std::int32_t n) {  // mask of n lanes; none below 0, all above 16
+    const std::int32_t some = std::max(0, std::min<std::int32_t>(n, lanes));
+    return first_lanes(static_cast<std::uint32_t>(some));
+  };
+  PmId* const pm = pm_.data();
+  const __m256i ids_only = _mm256_set1_epi16(static_cast<short>(Words::mask));
+  const __m256i sign = _mm256_set1_epi16(Words::mask == 0xFFFF ? -0x8000 : 0);  // unsigned order as signed
+  __m256i wrong = _mm256_setzero_si256();
+  for (std::uint32_t e = 0; e < events; ++e) {
+    const std::uint32_t from = first_[e];
+    const auto hits = static_cast<std::int32_t>(first_[e + 1] - from);
+    if (hits > static_cast<std::int32_t>(max_event_hits)) return false;
+    __m256i differences = _mm256_setzero_si256();
+    const auto unpack = [&](std::int32_t i) {
+      const auto* const in = reinterpret_cast<const __m256i*>(words + from + i);
+      const __m256i word = _mm256_loadu_si256(in),
+                    next = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(words + from + i + 1));
+      const __m256i ids = _mm256_and_si256(word, ids_only);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(pm + from + i), ids);
+      const __m256i ascends = _mm256_cmpgt_epi16(_mm256_xor_si256(_mm256_and_si256(next, ids_only), sign),
+                                                 _mm256_xor_si256(ids, sign));
+      wrong = _mm256_or_si256(wrong, _mm256_andnot_si256(ascends, first_of(hits - 1 - i)));
+      if constexpr (Words::mask != 0xFFFF) {
+        const __m256i is = first_of(hits - i);
+        differences = _mm256_add_epi32(
+            differences,
+            _mm256_madd_epi16(_mm256_and_si256(_mm256_srai_epi16(word, 11), is), _mm256_set1_epi16(1)));
+        wrong = _mm256_or_si256(
+            wrong, _mm256_and_si256(_mm256_cmpgt_epi16(ids, _mm256_set1_epi16(pm_count - 1)), is));
+      }
+    };
+    unpack(0);
+    unpack(lanes);
+    for (std::int32_t i = 2 * lanes; i < hits; i += lanes) unpack(i);
+    set_time(e, static_cast<std::int32_t>(sums[e]) + 4 * sum_lanes(differences),
+             static_cast<std::uint32_t>(hits));
+  }
+  return _mm256_testz_si256(wrong, wrong) != 0;
+}
+#else
+template <unsigned boards, class Words>
+bool FrameBuilder::assemble_usual() noexcept {
+  return false;
+}
+#endif
+
 template <unsigned boards, class Words>
 void FrameBuilder::run() noexcept {
   join<boards>();
+  if (!conditions_ && assemble_usual<boards, Words>()) return;
   std::uint32_t at = 0;
   for (std::uint32_t e = 0; e < built_.events; ++e) {
     first_[e] = at;

@@ -79,6 +79,8 @@ class FrameBuilder {
   template <unsigned boards>
   void join() noexcept;
   template <unsigned boards, class Words>
+  bool assemble_usual() noexcept;
+  template <unsigned boards, class Words>
   void assemble(std::uint32_t event, std::uint32_t& at) noexcept;
   template <class Words>
   void run_lists(unsigned lists) noexcept;
@@ -106,7 +108,8 @@ class FrameBuilder {
   std::vector<std::uint8_t> mask_, truncated_;
   std::vector<std::uint32_t> first_, keys_;
   std::vector<PmId> pm_;
-  std::vector<bool> in_event_;  // by PM ID; all false between events
+  std::vector<std::uint16_t> words_;  // hit words of the events, as pm_
+  std::vector<bool> in_event_;        // by PM ID; all false between events
   BuiltFrame built_;
 };
 

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of the index of a segment: entries byte by byte against the golden vector, segments without an index,
+// and any bytes.
+#include "nanet/contract/fragment_index.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "nanet/contract/mailbox.hpp"
+#include "nanet/wire/golden_test.hpp"
+#include "nanet/wire/mgp.hpp"
+
+namespace nanet::contract {
+namespace {
+
+namespace mgp = wire::mgp;
+
+struct Segment {
+  std::vector<std::byte> bytes;
+
+  // Appends a packet of fragments with these times within the frame and numbers of hits.
+  void packet(Sequence sequence, const std::vector<std::pair<std::uint16_t, unsigned>>& fragments,
+              std::uint8_t flags = 0) {
+    mgp::Header header;
+    header.flags = flags;
+    header.frame = 5;
+    header.sequence = sequence;
+    const std::size_t at = bytes.size();
+    bytes.resize(at + 8192);
+    mgp::PacketWriter writer(bytes.data() + at, 8192, header);
+    for (const auto& [time, hits] : fragments)
+      writer.add(5u << 8 | time >> 8, static_cast<FineTime>(time), std::vector<std::uint16_t>(hits, 3),
+                 static_cast<std::uint8_t>(hits));
+    bytes.resize(at + (writer.finish() + 15) / 16 * 16);
+  }
+  std::vector<std::uint32_t> index(std::size_t room = index_entries) const {
+    std::vector<std::uint32_t> entries(room);
+    const std::uint32_t n = index_fragments(bytes.data(), static_cast<std::uint32_t>(bytes.size()), entries);
+    if (n == no_index) return {no_index};
+    entries.resize(n);
+    return entries;
+  }
+};
+const std::vector<std::uint32_t> without{no_index};
+
+TEST(FragmentIndex, HasTheFragmentsOfAllPackets) {
+  Segment segment;
+  EXPECT_TRUE(segment.index().empty());
+  segment.packet(3, {{0x0102, 2}, {0xFFFF, 0}, {0, 32}});
+  EXPECT_EQ(segment.index(), (std::vector<std::uint32_t>{0x0102'0010, 0xFFFF'001C, 0x0000'0024}));
+  segment.packet(4, {{7, 1}});
+  EXPECT_EQ(segment.index().back(), IndexEntry::of(112 + 16, 7));
+}
+
+TEST(FragmentIndex, IsOfTheUsualSegmentsAlone) {
+  Segment fixed, disordered, many, three;
+  fixed.packet(1, {{1, 3}}, mgp::flag::fixed);
+  EXPECT_EQ(fixed.index(), without);
+  disordered.packet(2, {{1, 1}});
+  disordered.packet(1, {{2, 1}});
+  EXPECT_EQ(disordered.index(), without);
+  many.packet(1, std::vector<std::pair<std::uint16_t, unsigned>>(20, {1, 0}));
+  EXPECT_EQ(many.index(20).size(), 20u);
+  EXPECT_EQ(many.index(19), without);
+  for (Sequence s = 0; s < 3; ++s) three.packet(s, {{1, 1}});
+  EXPECT_EQ(three.index(), without);
+}
+
+TEST(FragmentIndex, IsSafeOnAnyBytes) {
+  std::mt19937 random(1);
+  unsigned found = 0;
+  for (unsigned round = 0; round < 5000; ++round) {
+    Segment segment;
+    segment.packet(1, std::vector<std::pair<std::uint16_t, unsigned>>(random() % 30, {9, random() % 33}));
+    for (unsigned i = 0; i < 3; ++i)
+      segment.bytes[random() % segment.bytes.size()] = static_cast<std::byte>(random());
+    segment.bytes.resize(1 + random() % segment.bytes.size());
+    segment.bytes.shrink_to_fit();  // sanitizers see what lies behind
+    const auto entries = segment.index();
+    if (entries == without) continue;
+    ++found;
+    for (const std::uint32_t entry : entries) ASSERT_LE(IndexEntry::offset(entry) + 8, segment.bytes.size());
+  }
+  EXPECT_GT(found, 50u);
+}
+
+struct alignas(64) Lines {
+  std::byte bytes[16384] = {};
+};
+
+TEST(FragmentIndex, UnitsAreTheGoldenVector) {
+  if (!has_mailbox) GTEST_SKIP();
+  const Golden golden = read_golden("contract_index_units");
+  Segment segment;
+  std::vector<std::pair<std::uint16_t, unsigned>> fragments;
+  const auto times = golden.all("time"), hits = golden.all("hits");
+  for (std::size_t i = 0; i < times.size(); ++i)
+    fragments.emplace_back(std::stoul(times[i]), static_cast<unsigned>(std::stoul(hits[i])));
+  segment.packet(1, fragments);
+  auto lines = std::make_unique<Lines>();
+  const Mailbox mailbox{{8, 2, 4, 960}, lines->bytes, nullptr};
+  ASSERT_LE(mailbox.shape.input_bytes(), sizeof *lines - 0u);
+  MailboxWriter writer(mailbox);
+  EXPECT_EQ(writer.index(golden.number("n"), 0, 2, segment.bytes.data(),
+                         static_cast<std::uint32_t>(segment.bytes.size())),
+            fragments.size());
+  const std::byte* const at = lines->bytes + mailbox.shape.index(0, 2);
+  EXPECT_EQ(std::vector(at, at + golden.bytes.size()), golden.bytes);
+  EXPECT_EQ(at[golden.bytes.size() + 12], std::byte{});  // no further unit
+}
+
+}  // namespace
+}  // namespace nanet::contract

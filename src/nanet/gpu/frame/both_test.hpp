@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+// A frame processed as in a thread block, on the CPU thread by thread, and by the CPU's frame processor: for
+// tests that both give equal packets and counts for any bytes.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "nanet/contract/fragment_index.hpp"
+#include "nanet/contract/memory.hpp"
+#include "nanet/gpu/frame/buffer.hpp"
+#include "nanet/gpu/frame/frame.hpp"
+#include "nanet/gpu/resident/sampled.hpp"
+#include "nanet/rich/reconstructor.hpp"
+#include "nanet/trigger/build/hit_times.hpp"
+#include "nanet/trigger/executors/frame_processor.hpp"
+#include "nanet/trigger/traffic_test.hpp"
+
+namespace nanet::gpu {
+
+using trigger::Bytes;
+
+// Remote algorithm as in the resident kernel, a few events at a time; the caller does the work here.
+template <class A>
+struct Nearby {
+  static constexpr std::string_view name = A::name;
+  static constexpr std::uint32_t at_once = 5;
+  const trigger::DecisionOptions* decision = nullptr;
+  const rich::Point* plane = nullptr;
+  mutable TaskResult answers[at_once] = {};
+
+  void reconstruct(const Tables& tables, std::uint32_t hits, std::uint32_t from, std::uint32_t n,
+                   bool incomplete) const {
+    typename A::Scratch scratch;
+    ASSERT_LE(n, at_once);
+    for (std::uint32_t i = 0; i < n; ++i) {
+      const BuiltEvent& event = tables.event[from + i];
+      ASSERT_LE(event.first + event.hits, hits);
+      rich::Rings rings;
+      A{}.template operator()<rich::HostLanes>(rich::EventView{tables.pm + event.first, event.hits}, plane,
+                                               scratch, rings);
+      answers[i] = {rings.count,
+                    trigger::decide(rings, event.hits, incomplete || event.truncated, *decision)};
+    }
+  }
+  TaskResult answer(std::uint32_t i) const { return answers[i]; }
+};
+
+// A mailbox as a consumer on the CPU reads it.
+struct TestLines {
+  static constexpr bool prepared = false, indexes = true;
+  struct Unit {
+    std::uint32_t word[4];
+  };
+  const contract::Mailbox* mailbox;
+  std::uint64_t n;
+  std::uint32_t buffer;
+  contract::EventLine line;
+
+  bool used() const { return line.flags & contract::EventLine::segments; }
+  static void await_entry() {}
+  std::uint32_t bytes(unsigned b) const { return line.bytes[b]; }
+  bool indexed() const { return line.flags & contract::EventLine::indexed; }
+  std::uint32_t fragments(unsigned b) const { return line.bytes[contract::index_boards + b]; }
+  static std::uint32_t early() { return 0; }
+  std::uint32_t mark() const { return contract::mailbox_mark(n); }
+  Unit segment(unsigned b, std::uint32_t u) const { return unit(mailbox->shape.segment(buffer, b), u); }
+  Unit index(unsigned b, std::uint32_t u) const { return unit(mailbox->shape.index(buffer, b), u); }
+  Unit unit(std::size_t from, std::uint32_t u) const {
+    Unit unit{};
+    unit.word[3] = contract::load_unit(mailbox->input + from + contract::unit_bytes * u,
+                                       reinterpret_cast<std::byte*>(unit.word));
+    return unit;
+  }
+};
+
+// Test's part in a mailbox before it is read; fragments: of each board, in the event line.
+using ChangeIndex =
+    std::function<void(const contract::Mailbox&, std::uint32_t buffer, std::uint16_t* fragments)>;
+
+// One buffer of contract memory, its event, and both implementations.
+template <class A>
+class Both {
+ public:
+  explicit Both(contract::Gather gather, unsigned boards, std::uint32_t packets = 1,
+                std::uint32_t segment = 8192, std::uint32_t room = shared_fragments,
+                const rich::Geometry& geometry = rich::Geometry::make())
+      : geometry_(geometry),
+        memory_([&] {
+          contract::Shape s;
+          s.gather = gather;
+          s.boards = boards;
+          s.packets = packets;
+          s.segment_bytes = segment;
+          s.buffers = s.descriptors = 16;
+          s.events = 64;
+          return s;
+        }()),
+        room_(room) {
+    if constexpr (requires { algorithm_.use(geometry_); }) algorithm_.use(geometry_);
+    for (std::uint32_t pm = 0; pm < geometry_.common.size(); ++pm)
+      PlaneOf<A>::set(algorithm_, plane_.data(), pm, geometry_.common[pm]);
+    const contract::Shape& shape = memory_.view().shape;
+    sizes_ = BufferSizes::of(shape);
+    large_.resize(sizes_.large_bytes());
+    small_.resize(sizes_.shared_bytes());
+    rings_.resize(sizes_.fragments);
+    const auto lines = contract::MailboxShape::of(shape);
+    const auto allocate = [](std::size_t bytes) {
+      return std::unique_ptr<std::byte, Free>(
+          static_cast<std::byte*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
+    };
+    input_ = allocate(lines.input_bytes());
+    std::memset(input_.get(), 0, lines.input_bytes());
+    mailbox_ = {lines, input_.get(), nullptr};
+  }
+  std::byte* buffer() { return memory_.view().buffer(3); }
+  const contract::Shape& shape() const { return memory_.view().shape; }
+  contract::FrameHeader& header() { return *reinterpret_cast<contract::FrameHeader*>(buffer()); }
+
+  // Appends a packet to a board's segment as the card does.
+  void place(unsigned board, const Bytes& packet) {
+    auto& used = header().board[board].bytes;
+    if (used + packet.size() > shape().segment_bytes) return;
+    std::memcpy(memory_.view().segment(3, board) + used, packet.data(), packet.size());
+    used = static_cast<std::uint16_t>(used + (packet.size() + 15) / 16 * 16);
+  }
+
+  // change: of the index, before the frame is processed from the mailbox too.
+  void compare(std::uint16_t flags, Frame frame, const trigger::ProcessOptions& options = {},
+               const ChangeIndex& change = {}) {
+    const contract::View& view = memory_.view();
+    contract::Event event;
+    event.type = 1;
+    event.flags = flags;
+    event.buffer = 3;
+    event.frame = frame;
+    trigger::FrameProcessor cpu(view.shape, rich::make_reconstructor(A::name, {}, geometry_), options);
+    trigger::Trace expected;
+    const std::uint32_t bytes = cpu(view, event, 3, expected);
+    std::vector<std::uint32_t> words(bytes / 4);
+    std::memcpy(words.data(), view.send_buffer(3), bytes);
+    seen_ = (seen_ * 5 + 123) % 20'000;  // arbitrary, as from a faulty card
+    check(event, options, expected, words, NoLines{});
+    if (!sizes_.frame || !contract::has_mailbox) return;
+    const TestLines lines = write_lines(change);
+    if (lines.used() && !testing::Test::HasFailure()) check(event, options, expected, words, lines);
+  }
+
+ private:
+  // Writes the frame to the mailbox as the card does.
+  TestLines write_lines(const ChangeIndex& change) {
+    const contract::View& view = memory_.view();
+    contract::MailboxWriter writer(mailbox_);
+    TestLines lines{&mailbox_, ++n_, 3, {}};
+    lines.line.flags = contract::EventLine::segments | contract::EventLine::indexed;
+    const bool indexed = shape().boards <= contract::index_boards;
+    if (!indexed) lines.line.flags = contract::EventLine::segments;
+    for (unsigned b = 0; b < shape().boards; ++b) {
+      const auto bytes = std::min<std::uint32_t>(header().board[b].bytes, shape().segment_bytes);
+      if (!writer.holds(bytes)) return {};
+      lines.line.bytes[b] = static_cast<std::uint16_t>(bytes);
+      writer.segment(n_, 3, b, view.segment(3, b), 0, bytes, true);
+      if (!indexed) continue;
+      const std::uint32_t fragments = writer.index(n_, 3, b, view.segment(3, b), bytes);
+      if (fragments == contract::no_index && !change) lines.line.flags = contract::EventLine::segments;
+      lines.line.bytes[contract::index_boards + b] =
+          fragments == contract::no_index ? std::uint16_t{0} : static_cast<std::uint16_t>(fragments);
+    }
+    if (!indexed) return lines;
+    if (change) change(mailbox_, 3, lines.line.bytes + contract::index_boards);
+    // Units that no writer has touched, but the line claims.
+    for (unsigned b = 0; b < shape().boards; ++b)
+      for (std::uint32_t u = 0; u < contract::index_units; ++u) {
+        const std::uint32_t mark = contract::mailbox_mark(n_);
+        std::memcpy(mailbox_.input + mailbox_.shape.index(3, b) + contract::unit_bytes * u + 12, &mark, 4);
+      }
+    return lines;
+  }
+
+  template <class Lines>
+  void check(const contract::Event& event, const trigger::ProcessOptions& options,
+             const trigger::Trace& expected, const std::vector<std::uint32_t>& words, const Lines& lines) {
+    const contract::View& view = memory_.view();
+    const Frame frame = event.frame;
+    const auto bytes = static_cast<std::uint32_t>(4 * words.size());
+    A algorithm = algorithm_;
+    FrameOptions o;
+    o.decision = options.decision;
+    if constexpr (Remote<A>) {
+      algorithm.decision = &o.decision;
+      algorithm.plane = plane_.data();
+    }
+    o.window = static_cast<std::uint32_t>(options.window_lsb);
+    o.source = options.source;
+    o.downscaling = options.downscale.any();
+    std::copy(options.downscale.factor.begin(), options.downscale.factor.end(), o.factor);
+    Workspace<A> workspace{plane_.data(), rings_.data(), nullptr, result_};
+    ConditionsTable table;
+    if (options.conditions) {
+      fill(table, *options.conditions->current());
+      workspace.conditions = table.t0;
+    }
+    std::vector<typename ScratchOf<A>::type> scratch(2);
+    if constexpr (Wide<A>) workspace.scratch = scratch.data();
+    auto shared = std::make_unique<FrameShared>();
+    constexpr std::uint32_t untouched = 12'345;
+    shared->merge.payloads[0] = untouched;  // Merger lists packets, IndexedFrame does not
+    FrameWork<A, Block> work(algorithm, o, *shared, workspace);
+    BufferWork<A, Block> buffer_work(view.shape, sizes_, *shared, small_.data(), large_.data(), room_);
+    struct Copy {
+      void operator()(std::byte* to, const std::byte* from, std::uint32_t n) const {
+        std::memcpy(to, from, n);
+      }
+      void wait() const {}
+    };
+    buffer_work.run(
+        work, buffer(), event.flags, frame, seen_, Copy{}, [] { return Nanoseconds{7}; },
+        [](const auto&, std::uint32_t) {}, lines);
+    if (Lines::indexes && shared->merge.payloads[0] == untouched) {
+      ++by_index;
+      events_by_index += shared->events;
+    }
+    const trigger::Trace& t = shared->trace;
+    ASSERT_EQ(4 * shared->words, bytes);
+    EXPECT_EQ(std::vector<std::uint32_t>(shared->packet, shared->packet + shared->words), words);
+    EXPECT_EQ(t.events, expected.events);
+    EXPECT_EQ(t.primitives, expected.primitives);
+    EXPECT_EQ(t.below_min_hits, expected.below_min_hits);
+    EXPECT_EQ(t.mtp_overflow, expected.mtp_overflow);
+    EXPECT_EQ(t.rings, expected.rings);
+    EXPECT_EQ(t.duplicate_hits, expected.duplicate_hits);
+    EXPECT_EQ(t.masked_hits, expected.masked_hits);
+    masked += t.masked_hits;
+    for (unsigned k = 0; k < trigger::primitive_kinds; ++k) {
+      EXPECT_EQ(t.downscaled[k], expected.downscaled[k]);
+      downscaled += t.downscaled[k];
+    }
+    ASSERT_EQ(t.lows, expected.lows);
+    ASSERT_EQ(t.highs, expected.highs);
+    for (unsigned i = 0; i < t.lows; ++i) {
+      EXPECT_EQ(t.low[i].opened, expected.low[i].opened);
+      EXPECT_EQ(t.low[i].boards, expected.low[i].boards);
+    }
+    for (unsigned i = 0; i < t.highs; ++i) {
+      EXPECT_EQ(t.high[i].opened, expected.high[i].opened);
+      EXPECT_EQ(t.high[i].boards, expected.high[i].boards);
+    }
+    if (sizes_.frame) compare_times(work, options.window_lsb);
+    events += t.events;
+  }
+  // Hit times of every event, decoded from a sample and by the CPU.
+  void compare_times(const FrameWork<A, Block>& work, std::int32_t window) {
+    std::vector<trigger::Segment> payloads;
+    bool large = false;
+    for (unsigned b = 0; b < shape().boards; ++b) {
+      const auto bytes = std::min<std::uint32_t>(header().board[b].bytes, shape().segment_bytes);
+      payloads.push_back({memory_.view().segment(3, b), bytes});
+      large |= bytes > sizes_.stride;
+    }
+    const auto sample = std::make_unique<Sample>();
+    for (std::uint32_t e = 0; e < work.events(); ++e) {
+      const BuiltEvent& built = work.event(e);
+      stats::EventSample event;
+      sample->event.time = event.time = built.time;
+      sample->event.hits = event.hits = built.hits;
+      sample->opened = built.opened;
+      std::copy_n(work.view(built).pm, built.hits, event.pm);
+      std::copy_n(work.view(built).pm, built.hits, sample->event.pm);
+      trigger::set_hit_times(event, payloads, built.opened, window);
+      copy_payloads<Block>(work.shared(), *sample);
+      const stats::EventSample sampled = sampled_event(*sample, static_cast<std::uint32_t>(window));
+      if (large) event.clear_times();
+      EXPECT_TRUE(std::ranges::equal(sampled.late, event.late));
+      for (unsigned i = 0; i < built.hits; ++i) timed += sampled.late[i] != stats::EventSample::no_time;
+      hits += built.hits;
+    }
+  }
+
+ public:
+  std::uint64_t events = 0, masked = 0, downscaled = 0, hits = 0, timed = 0;
+  std::uint64_t by_index = 0, events_by_index = 0;  // frames that IndexedFrame built, and their events
+
+ private:
+  struct Free {
+    void operator()(std::byte* at) const { std::free(at); }
+  };
+  std::uint32_t seen_ = 0;
+  std::uint64_t n_ = 0;
+  std::unique_ptr<std::byte, Free> input_;
+  contract::Mailbox mailbox_;
+  rich::Geometry geometry_;
+  contract::Memory memory_;
+  BufferSizes sizes_;
+  std::uint32_t room_;
+  std::vector<typename PlaneOf<A>::type> plane_ =
+      std::vector<typename PlaneOf<A>::type>(rich::plane_table_size);
+  A algorithm_{};
+  std::vector<rich::Rings> rings_;
+  rich::Rings result_[2];
+  struct alignas(16) Sixteen {
+    std::byte bytes[16];
+  };
+  class Room {
+   public:
+    void resize(std::size_t bytes) { cells_.resize(bytes / 16 + 1); }
+    std::byte* data() { return cells_.data()->bytes; }
+
+   private:
+    std::vector<Sixteen> cells_;
+  };
+  Room large_, small_;
+};
+
+inline trigger::Conditions random_conditions(std::mt19937& random, unsigned masked) {
+  trigger::Conditions c;
+  for (unsigned i = 0; i < masked; ++i) c.masked[random() % pm_count] = 1;
+  for (auto& t0 : c.t0) t0 = static_cast<std::int16_t>(random() % 200) - 100;
+  c.name = "random";
+  return c;
+}
+
+}  // namespace nanet::gpu

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fragments of a frame by their index (contract/fragment_index.hpp): check of an entry against the bytes, and
+// the merging rule for fragments whose times are in order.
+#pragma once
+
+#include "nanet/contract/fragment_index.hpp"
+#include "nanet/gpu/frame/merge.hpp"
+
+namespace nanet::gpu {
+
+// Checks the index of a board: its entries are the fragments that a walk over the bytes finds, or a check
+// fails. So an index of any content changes no result. Each thread checks entries alone: a fragment ends
+// where the next one begins.
+class IndexedBoard {
+ public:
+  static constexpr unsigned packets = contract::indexed_packets;
+
+  // segment: bytes of the board at a multiple of 16; entry: index_entries words.
+  NANET_DEVICE IndexedBoard(const std::byte* segment, std::uint32_t bytes, std::uint32_t fragments,
+                            const std::uint32_t* entry)
+      : segment_(segment), entry_(entry), fragments_(fragments) {
+    std::uint32_t at = 0, sequence = 0;
+    NANET_UNROLLED
+    for (unsigned q = 0; q < packets; ++q) {
+      count_[q] = first_[q] = stop_[q] = 0;
+      if (!sound_ || at >= bytes) continue;
+      sound_ = at + 16 <= bytes;
+      if (!sound_) continue;
+      const std::uint32_t word = full_word(segment + at), next = full_word(segment + at + 4),
+                          number = full_word(segment + at + 8), length = next & 0xFFFF;
+      const bool fixed = word >> 28 & 1;
+      sound_ = !fixed && length >= 16 && at + length <= bytes && number >= sequence;
+      if (!sound_) continue;
+      count_[q] = next >> 16 & 0xFF;
+      first_[q] = at + 16;
+      stop_[q] = at + length;
+      sequence = number;
+      at += (length + 15) / 16 * 16;
+    }
+    sound_ = sound_ && at >= bytes && count_[0] + count_[1] == fragments;
+  }
+  // Whether the packets have as many fragments as the index, and are the usual ones.
+  NANET_DEVICE bool sound() const { return sound_; }
+
+  struct Found {
+    std::uint32_t offset = 0, stored = 0, truncated = 0;  // offset: in the segment
+    bool sound = false;                                   // the entry is right; else the rest is 0
+  };
+  // Fragment i < fragments of a sound board.
+  NANET_DEVICE Found operator()(std::uint32_t i) const {
+    Found found;
+    const std::uint32_t entry = entry_[i], offset = contract::IndexEntry::offset(entry);
+    const bool second = i >= count_[0];
+    const std::uint32_t from = second ? count_[0] : 0, to = second ? fragments_ : count_[0];
+    const std::uint32_t first = second ? first_[1] : first_[0], stop = second ? stop_[1] : stop_[0];
+    if (offset % 2 || offset < first || offset + 8 > stop || (i == from && offset != first)) return found;
+    const std::byte* const at = segment_ + offset;
+    const std::uint32_t low = half_word(at), head = half_word(at + 4), rest = half_word(at + 6);
+    const std::uint32_t stored = head >> 8, end = offset + 8 + 2 * stored;
+    const std::uint32_t next = i + 1 < to ? contract::IndexEntry::offset(entry_[i + 1]) : end;
+    found.sound = stored <= max_fragment_hits && end <= stop && end == next &&
+                  contract::IndexEntry::time(entry) == ((low & 0xFF) << 8 | (head & 0xFF));
+    if (!found.sound) return found;
+    found.offset = offset;
+    found.stored = stored;
+    found.truncated = (rest >> 8 & 1) != 0 || (rest & 0xFF) > stored ? 1 : 0;
+    return found;
+  }
+
+ private:
+  const std::byte* segment_;
+  const std::uint32_t* entry_;
+  std::uint32_t fragments_, count_[packets], first_[packets], stop_[packets];
+  bool sound_ = true;
+};
+
+// Members of an event: of each of four boards the number of its fragment, 8 bits; `absent`: none.
+inline constexpr unsigned join_boards = 4;
+inline constexpr std::uint32_t absent_member = 0xFF, most_members = 128;  // fragments of a board, at most
+
+// Merger::join() for up to most_members fragments of each board. Time: (board, i) -> time of fragment i <
+// most_members; above all times for i beyond the board's count.
+template <class Time>
+class FragmentJoin {
+ public:
+  NANET_DEVICE FragmentJoin(const Time& time, const std::uint32_t (&count)[join_boards], std::uint32_t window)
+      : time_(time), count_(count), window_(window) {}
+
+  // Joins the fragments of the cluster that fragment i of a board begins, if it begins one; begun(number,
+  // members) for each event, number: of fragments in earlier events. Returns false if the fragment is earlier
+  // than the one before it. One thread for each fragment.
+  template <class Begun>
+  NANET_DEVICE bool operator()(unsigned board, std::uint32_t i, const Begun& begun) const {
+    const std::uint32_t opened = time_(board, i), before = i ? time_(board, i - 1) : 0;
+    if (i > 0 && before > opened) return false;
+    if (i > 0 && opened - before <= window_) return true;
+    std::uint32_t at[join_boards], earlier[join_boards], limit[join_boards];
+    NANET_UNROLLED
+    for (unsigned c = 0; c < join_boards; ++c) limit[c] = opened + (c < board);
+    below(limit, at);
+    NANET_UNROLLED
+    for (unsigned c = 0; c < join_boards; ++c) at[c] = c == board ? i : at[c];
+    NANET_UNROLLED
+    for (unsigned c = 0; c < join_boards; ++c) earlier[c] = at[c] ? time_(c, at[c] - 1) : 0;
+    bool begins = true;
+    NANET_UNROLLED
+    for (unsigned c = 0; c < join_boards; ++c)
+      if (c != board && at[c] > 0 && opened - earlier[c] <= window_) begins = false;
+    if (begins) cluster(at, opened, begun);
+    return true;
+  }
+
+ private:
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+
+  // at[c]: number of fragments of each board with a time below limit[c]; boards in parallel.
+  NANET_DEVICE void below(const std::uint32_t (&limit)[join_boards], std::uint32_t (&at)[join_boards]) const {
+    NANET_UNROLLED
+    for (unsigned c = 0; c < join_boards; ++c) at[c] = 0;
+    NANET_UNROLLED
+    for (std::uint32_t step = most_members / 2; step > 0; step /= 2) {
+      std::uint32_t there[join_boards];
+      NANET_UNROLLED
+      for (unsigned c = 0; c < join_boards; ++c) there[c] = time_(c, at[c] + step - 1);
+      NANET_UNROLLED
+      for (unsigned c = 0; c < join_boards; ++c) at[c] += there[c] < limit[c] ? step : 0;
+    }
+    NANET_UNROLLED
+    for (unsigned c = 0; c < join_boards; ++c) {
+      if (time_(c, at[c]) < limit[c]) ++at[c];
+      if (at[c] > count_[c]) at[c] = count_[c];
+    }
+  }
+  template <class Begun>
+  NANET_DEVICE void cluster(std::uint32_t (&at)[join_boards], std::uint32_t latest,
+                            const Begun& begun) const {
+    for (;;) {
+      std::uint32_t head[join_boards], first = none, number = 0;
+      NANET_UNROLLED
+      for (unsigned c = 0; c < join_boards; ++c) {
+        head[c] = at[c] < count_[c] ? time_(c, at[c]) : none;
+        first = head[c] < first ? head[c] : first;
+        number += at[c];
+      }
+      if (first == none || (first > latest && first - latest > window_)) return;
+      std::uint32_t members = 0;
+      NANET_UNROLLED
+      for (unsigned c = 0; c < join_boards; ++c) {
+        const bool take = head[c] != none && head[c] - first <= window_;
+        members |= (take ? at[c] : absent_member) << 8 * c;
+        if (take && head[c] > latest) latest = head[c];
+        at[c] += take;
+      }
+      begun(number, members);
+    }
+  }
+
+  const Time& time_;
+  const std::uint32_t (&count_)[join_boards];
+  std::uint32_t window_;
+};
+
+}  // namespace nanet::gpu

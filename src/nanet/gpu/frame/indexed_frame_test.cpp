@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests of frames with an index: usual frames take its path, and no index of any content changes a result.
+#include "nanet/gpu/frame/fragments.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "nanet/gpu/frame/both_test.hpp"
+#include "nanet/rich/math.hpp"
+#include "nanet/rich/multiring.hpp"
+
+namespace nanet::gpu {
+namespace {
+
+namespace flag = wire::mgp::flag;
+using contract::IndexEntry;
+
+std::uint32_t below(std::mt19937& random, std::uint32_t n) {
+  return static_cast<std::uint32_t>(random() % n);
+}
+
+// Fragments of one board in order of time, PM IDs ascending; some of them near those of the other boards.
+std::vector<trigger::TestEvent> usual_events(std::mt19937& random, unsigned board, unsigned most,
+                                             const std::vector<std::uint16_t>& around) {
+  std::vector<trigger::TestEvent> events(random() % (most + 1));
+  const unsigned pms = std::min(512u, static_cast<unsigned>(pm_count) - 512 * board);
+  for (trigger::TestEvent& e : events) {
+    e.time = random() % 4 ? static_cast<std::uint16_t>(around[random() % around.size()] + random() % 30)
+                          : static_cast<std::uint16_t>(random());
+    e.flags = random() % 10 == 0;
+    std::vector<bool> is(pms);
+    for (unsigned i = below(random, random() % 3 ? 8 : 33); i > 0; --i) is[random() % pms] = true;
+    for (unsigned pm = 0; pm < pms; ++pm)
+      if (is[pm]) e.hits.push_back({512 * board + pm, 4 * (static_cast<int>(random() % 32) - 16)});
+  }
+  std::ranges::stable_sort(events, {}, &trigger::TestEvent::time);
+  return events;
+}
+
+template <class A>
+class UsualFrames {
+ public:
+  explicit UsualFrames(unsigned boards, unsigned seed)
+      : random(seed), both(contract::Gather::frame, boards), boards_(boards) {}
+
+  // A new frame in the buffer, each board's fragments in one packet or two.
+  void fill(unsigned most) {
+    std::memset(both.buffer(), 0, both.shape().buffer_bytes());
+    frame = static_cast<Frame>(random() % 1000);
+    std::vector<std::uint16_t> around(1 + random() % 20);
+    for (auto& time : around) time = static_cast<std::uint16_t>(random());
+    for (unsigned b = 0; b < boards_; ++b) {
+      auto events = usual_events(random, b, most, around);
+      if (random() % 8 == 0) continue;  // no packet
+      if (random() % 3) {
+        both.place(b, trigger::mgp_packet(b, frame, 7, events));
+        continue;
+      }
+      const auto half = static_cast<std::ptrdiff_t>(random() % (events.size() + 1));
+      both.place(b, trigger::mgp_packet(b, frame, 7, {events.begin(), events.begin() + half}));
+      both.place(b, trigger::mgp_packet(b, frame, 8, {events.begin() + half, events.end()}, 0, 1));
+    }
+  }
+  void compare(const ChangeIndex& change = {}) {
+    trigger::ProcessOptions options;
+    options.decision.min_hits = static_cast<std::uint32_t>(random() % 6);
+    if (random() % 7 == 6) options.window_lsb = static_cast<std::int32_t>(random() % 3 ? 2000 : 65535);
+    if (random() % 4 == 1) options.downscale.factor = {2, 1 + static_cast<std::uint32_t>(random() % 9), 0, 5};
+    trigger::ConditionsStore store(
+        std::make_shared<trigger::Conditions>(random_conditions(random, random() % 2 ? 0 : 20)));
+    if (random() % 3 == 0) options.conditions = &store;
+    both.compare(random() % 2 ? contract::event_flag::complete : 0, frame, options, change);
+    ++frames;
+  }
+
+  std::mt19937 random;
+  Both<A> both;
+  Frame frame = 0;
+  std::uint64_t frames = 0;
+
+ private:
+  unsigned boards_;
+};
+
+TEST(IndexedFrame, UsualFramesTakeThePathOfTheIndex) {
+  if (!contract::has_mailbox) GTEST_SKIP();
+  for (const unsigned boards : {1u, 2u, 3u, 4u}) {
+    UsualFrames<rich::Math> usual(boards, 5 + boards);
+    for (unsigned round = 0; round < 400; ++round) {
+      usual.fill(round % 4 ? 30 : 100);
+      usual.compare();
+      ASSERT_FALSE(testing::Test::HasFailure()) << boards << " boards, round " << round;
+    }
+    EXPECT_GT(usual.both.by_index, usual.frames / 2) << boards;
+    EXPECT_GT(usual.both.events_by_index, 10 * usual.both.by_index);
+  }
+}
+
+TEST(IndexedFrame, BytesOfAnyContentGiveTheSameResults) {
+  if (!contract::has_mailbox) GTEST_SKIP();
+  UsualFrames<rich::Math> usual(4, 11);
+  for (unsigned round = 0; round < 600; ++round) {
+    usual.fill(30);
+    const unsigned changes = 1 + static_cast<unsigned>(usual.random() % (round % 2 ? 2 : 30));
+    for (unsigned i = 0; i < changes; ++i) {
+      const auto board = static_cast<unsigned>(usual.random() % 4);
+      const std::size_t used = usual.both.header().board[board].bytes;
+      if (used == 0) continue;
+      const std::size_t at = contract::frame_header_bytes + board * usual.both.shape().segment_bytes;
+      usual.both
+          .buffer()[at + usual.random() % (usual.random() % 2 ? std::min<std::size_t>(40, used) : used)] =
+          static_cast<std::byte>(usual.random() % 2 ? usual.random() : usual.random() % 40);
+    }
+    usual.compare();
+    ASSERT_FALSE(testing::Test::HasFailure()) << round;
+  }
+  EXPECT_GT(usual.both.by_index, 100u);  // a changed time difference, for example
+}
+
+// Entry i of a board's index in a mailbox.
+std::byte* entry(const contract::Mailbox& mailbox, std::uint32_t buffer, unsigned board, std::uint32_t i) {
+  return mailbox.input + mailbox.shape.index(buffer, board) +
+         contract::unit_bytes * (i / contract::entries_per_unit) + 4 * (i % contract::entries_per_unit);
+}
+
+TEST(IndexedFrame, AnIndexOfAnyContentChangesNoResult) {
+  if (!contract::has_mailbox) GTEST_SKIP();
+  UsualFrames<rich::Math> usual(4, 12);
+  std::mt19937 random(13);
+  std::uint64_t changed = 0;
+  for (unsigned round = 0; round < 1500; ++round) {
+    usual.fill(20);
+    usual.compare([&](const contract::Mailbox& mailbox, std::uint32_t buffer, std::uint16_t* fragments) {
+      const auto board = static_cast<unsigned>(random() % 4);
+      const auto load = [&](std::uint32_t i) {
+        std::uint32_t word;
+        std::memcpy(&word, entry(mailbox, buffer, board, i), 4);
+        return word;
+      };
+      const auto store = [&](std::uint32_t i, std::uint32_t word) {
+        changed += i < fragments[board] && word != load(i);
+        std::memcpy(entry(mailbox, buffer, board, i), &word, 4);
+      };
+      const auto i = static_cast<std::uint32_t>(random() % (fragments[board] + 1u));
+      const std::uint32_t word = load(i), other = load(static_cast<std::uint32_t>(random() % 128));
+      const auto noise = static_cast<std::uint32_t>(random());
+      switch (round % 10) {
+        case 0:  // wrong offset
+          return store(i, IndexEntry::of(noise % 4096, IndexEntry::time(word)));
+        case 1:  // the middle of a fragment
+          return store(i, word + 2);
+        case 2:  // beyond the packet, the segment, or the memory
+          return store(i, IndexEntry::of(noise & 0xFFFF, IndexEntry::time(word)));
+        case 3:  // another time
+          return store(i, IndexEntry::of(IndexEntry::offset(word), noise & 0xFFFF));
+        case 4:  // the same fragment twice
+          return store(i, load(i ? i - 1 : 0));
+        case 5:  // another fragment
+          return store(i, other);
+        case 6:  // more entries
+          fragments[board] = static_cast<std::uint16_t>(fragments[board] + 1 + noise % 3);
+          return;
+        case 7:  // fewer
+          fragments[board] = static_cast<std::uint16_t>(fragments[board] / 2);
+          return;
+        case 8:  // any number
+          fragments[board] = static_cast<std::uint16_t>(noise % 2 ? noise : noise % 140);
+          return;
+        default:
+          for (std::uint32_t k = 0; k < 132; ++k) store(k, static_cast<std::uint32_t>(random()));
+      }
+    });
+    ASSERT_FALSE(testing::Test::HasFailure()) << round;
+  }
+  EXPECT_GT(changed, 1000u);
+}
+
+TEST(IndexedFrame, OtherAlgorithmsReadTheSameMailbox) {
+  if (!contract::has_mailbox) GTEST_SKIP();
+  UsualFrames<Nearby<rich::Multiring>> usual(4, 14);
+  for (unsigned round = 0; round < 40; ++round) {
+    usual.fill(8);
+    usual.compare();
+    ASSERT_FALSE(testing::Test::HasFailure()) << round;
+  }
+}
+
+// An entry that the checks accept is a fragment of the walk, whatever bytes and entries hold.
+TEST(IndexedBoard, AcceptsTheWalkAlone) {
+  std::mt19937 random(15);
+  std::uint64_t accepted = 0, refused = 0;
+  alignas(16) std::byte segment[2048];
+  for (unsigned round = 0; round < 20'000; ++round) {
+    std::ranges::fill(segment, std::byte{});
+    std::uint32_t bytes = 0;
+    for (unsigned p = 0; p < round % 3; ++p) {
+      const auto packet = trigger::mgp_packet(0, 1, p, trigger::random_events(random, 0, 12));
+      if (bytes + packet.size() > sizeof segment) break;
+      std::ranges::copy(packet, segment + bytes);
+      bytes += static_cast<std::uint32_t>((packet.size() + 15) / 16 * 16);
+    }
+    if (round % 4 == 1)
+      for (unsigned i = 0; i < 3 && bytes; ++i) segment[random() % bytes] = static_cast<std::byte>(random());
+    std::uint32_t walk[contract::index_entries] = {}, given[contract::index_entries];
+    const std::uint32_t found = contract::index_fragments(segment, bytes, walk);
+    std::uint32_t fragments = found == contract::no_index ? static_cast<std::uint32_t>(random() % 20) : found;
+    std::copy_n(walk, contract::index_entries, given);
+    if (round % 4 == 2 && fragments) {
+      const std::uint32_t i = below(random, fragments);
+      given[i] = random() % 2 ? static_cast<std::uint32_t>(random()) : given[i] + 2 * below(random, 20);
+    }
+    if (round % 8 == 3) fragments = below(random, 40);
+    const IndexedBoard board(segment, bytes, fragments, given);
+    bool sound = board.sound();
+    for (std::uint32_t i = 0; sound && i < fragments; ++i) {
+      const auto f = board(i);
+      sound = f.sound;
+      if (sound) {
+        ASSERT_LE(f.offset + 8 + 2 * f.stored, bytes);
+      }
+    }
+    ++(sound ? accepted : refused);
+    const bool equal = found == fragments && std::equal(walk, walk + fragments, given);
+    if (found != contract::no_index) {
+      ASSERT_EQ(sound, equal) << round;
+    } else {
+      ASSERT_FALSE(sound) << round;
+    }
+  }
+  EXPECT_GT(accepted, 5000u);
+  EXPECT_GT(refused, 3000u);
+}
+
+}  // namespace
+}  // namespace nanet::gpu
