@@ -30,6 +30,7 @@ SOURCES = [
     "card/software/receiver_close.cpp",
     "card/software/packet_receiver.cpp",
     "wire/mgp.cpp",
+    "contract/fragment_index.cpp",
     "contract/mailbox.cpp",
     "contract/memory.cpp",
     "os/region_allocator.cpp",

@@ -23,8 +23,6 @@
 
 namespace nanet::gpu {
 
-using trigger::Bytes;
-
 // Remote algorithm as in the resident kernel, a few events at a time; the caller does the work here.
 template <class A>
 struct Nearby {
@@ -124,7 +122,7 @@ class Both {
   contract::FrameHeader& header() { return *reinterpret_cast<contract::FrameHeader*>(buffer()); }
 
   // Appends a packet to a board's segment as the card does.
-  void place(unsigned board, const Bytes& packet) {
+  void place(unsigned board, const trigger::Bytes& packet) {
     auto& used = header().board[board].bytes;
     if (used + packet.size() > shape().segment_bytes) return;
     std::memcpy(memory_.view().segment(3, board) + used, packet.data(), packet.size());

@@ -123,8 +123,8 @@ TEST(FrameWork, PacketsOfOneBuffer) {
       std::memset(both.buffer(), 0, both.shape().buffer_bytes());
       const unsigned filled = 1 + static_cast<unsigned>(random() % packets);
       for (unsigned p = 0; p < filled; ++p) {
-        const Bytes packet = trigger::mgp_packet(0, 7 + static_cast<Frame>(random() % 2 ? p / 2 : 0), p,
-                                                 trigger::random_events(random, 0, 20));
+        const trigger::Bytes packet = trigger::mgp_packet(0, 7 + static_cast<Frame>(random() % 2 ? p / 2 : 0),
+                                                          p, trigger::random_events(random, 0, 20));
         if (packet.size() <= both.shape().slot_bytes)
           std::memcpy(both.buffer() + p * both.shape().slot_bytes, packet.data(), packet.size());
       }
