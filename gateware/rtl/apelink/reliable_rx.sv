@@ -60,7 +60,7 @@ module reliable_rx
   logic [31:0] part_q, crc_q, crc, sum;
   logic [7:0] equal_q;    // CRC, by four bits
   logic [4:0] count_q;  // words since a control word; 17: too many
-  logic right, wrong, is_cell, is_next, is_later, take, unused_fields;
+  logic right, wrong, is_cell_q, is_next, is_later, take, unused_fields;
   control_t found, control;
 
   // The comparison of received and computed CRC is registered in parts; the decision follows one cycle later.
@@ -69,10 +69,9 @@ module reliable_rx
   assign sum      = crc ^ found.crc;
   assign right    = decide_q && plain_q && equal_q == '1;
   assign wrong    = decide_q && !right;
-  assign is_cell  = control.kind == ControlCell;
   assign is_next  = control.sequence_number == status.expected;
   assign is_later = !is_next && !(8'(control.sequence_number - status.expected) >= 8'h80);
-  assign take     = up && right && is_cell && is_next;
+  assign take     = up && right && is_cell_q && is_next;
   assign unused_fields = &{
           1'b0,
           control.zero_1,
@@ -125,11 +124,14 @@ module reliable_rx
       .level    (cells_level)
   );
 
-  // Words of a rejected cell are overwritten.
-  assign place = decide_q && !take ? start_q : wr_q;
+  // Words of a rejected cell are overwritten: a word is stored in the cycle after that of the decision about
+  // the cell before it.
+  logic store_q, decided_q, taken_q;
+  logic [127:0] word_3_q;
+  assign place = decided_q && !taken_q ? start_q : wr_q;
 
   // A request is due after damage or a missing cell, once; again after a replay that fails, or after a time.
-  assign replayed = right && is_cell && 8'(last_q - control.sequence_number) < 8'h80;
+  assign replayed = right && is_cell_q && 8'(last_q - control.sequence_number) < 8'h80;
   assign request = up && ((!outstanding_q && (wrong || (right && is_later))) ||
                           (outstanding_q && replayed && is_later) || retry_q == 10'(RETRY_CYCLES));
 
@@ -146,19 +148,22 @@ module reliable_rx
 
     decide_q <= valid_2_q && control_2_q;
     control  <= found;
+    is_cell_q <= found.kind == ControlCell;
     for (int i = 0; i < 8; i++) equal_q[i] <= sum[4*i+:4] == '1;
     plain_q  <= found.comma == ControlComma && found.count == count_q && count_q <= 5'(CellWords);
 
-    wr_q <= place;
-    if (valid_2_q && !control_2_q) begin
-      if (count_q < 5'(CellWords)) begin
-        mem[place] <= word_2_q;
-        wr_q       <= place + 6'd1;
-      end
-      if (count_q <= 5'(CellWords)) count_q <= count_q + 5'd1;
+    store_q   <= valid_2_q && !control_2_q && count_q < 5'(CellWords);
+    word_3_q  <= word_2_q;
+    decided_q <= decide_q;
+    taken_q   <= take;
+    wr_q      <= place;
+    if (store_q) begin
+      mem[place] <= word_3_q;
+      wr_q       <= place + 6'd1;
     end
+    if (valid_2_q && !control_2_q && count_q <= 5'(CellWords)) count_q <= count_q + 5'd1;
     if (valid_2_q && control_2_q) count_q <= '0;
-    if (take) start_q <= wr_q;
+    if (taken_q) start_q <= wr_q;
 
     status.valid <= right;
     status.gap   <= request;
@@ -169,7 +174,7 @@ module reliable_rx
       status.freed       <= control.freed;
     end
     if (take) status.expected <= status.expected + 8'd1;
-    if (right && is_cell) last_q <= control.sequence_number;
+    if (right && is_cell_q) last_q <= control.sequence_number;
     if (request) begin
       outstanding_q <= 1'b1;
       retry_q       <= '0;
@@ -192,6 +197,9 @@ module reliable_rx
       valid_q      <= 1'b0;
       valid_2_q    <= 1'b0;
       decide_q     <= 1'b0;
+      store_q      <= 1'b0;
+      decided_q    <= 1'b0;
+      taken_q      <= 1'b0;
       status.valid <= 1'b0;
       count_q      <= '0;
       crc_q        <= '1;

@@ -156,6 +156,7 @@ module reliable_tx
   } replay_t;
   logic [SlotW-1:0] fetch_q;     // cell
   logic [WordW:0] fetch_word_q;  // its word; count: the control word
+  logic [5:0] fetch_cell_q, fetch_next_q;  // VC and count of this cell, and of the next
   replay_t fetched, replay_1_q, replay_q;
   logic [127:0] replay_word_1_q, replay_word_q;
 
@@ -238,9 +239,8 @@ module reliable_tx
   end
 
   always_comb begin
-    fetched.vc      = vc_q[fetch_q];
-    fetched.count   = count_q[fetch_q];
-    fetched.control = 5'(fetch_word_q) == fetched.count;
+    {fetched.vc, fetched.count} = fetch_cell_q;
+    fetched.control             = 5'(fetch_word_q) == fetched.count;
   end
 
   for (genvar v = 0; v < TorusVcs; v++) begin : gen_take
@@ -282,8 +282,13 @@ module reliable_tx
       replay_1_q      <= fetched;
       replay_q        <= replay_1_q;
       fetch_word_q    <= fetched.control ? '0 : fetch_word_q + 1'b1;
-      if (fetched.control) fetch_q <= fetch_q + 1'b1;
+      if (fetched.control) begin
+        fetch_q      <= fetch_q + 1'b1;
+        fetch_cell_q <= fetch_next_q;
+      end
     end
+    // Early enough: a cell and its control word take two cycles at least.
+    fetch_next_q <= {vc_q[fetch_q+1'b1], count_q[fetch_q+1'b1]};
 
     if (acknowledges) first_q <= acknowledge_q;
     if (status.gap) resend_q <= 1'b1;
@@ -301,6 +306,7 @@ module reliable_tx
             replay_wanted_q <= 1'b0;
             again_q         <= first_q;
             fetch_q         <= first_q[SlotW-1:0];
+            fetch_cell_q    <= {vc_q[first_q[SlotW-1:0]], count_q[first_q[SlotW-1:0]]};
             fetch_word_q    <= '0;
             s1_valid_q      <= 1'b0;
             if (first_q != next_q) state_q <= SendFetch;
