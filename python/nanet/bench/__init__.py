@@ -38,6 +38,7 @@ NAMES: dict[str, str] = {
     "torus": "Event-driven torus model: saturation of 4x4x4 and 8x8x8, events per second; lattice-QCD table.",
     "unica": "Simulated card: merging in cycles; periods of the final trigger; bit errors of TTC frames.",
     "fabric": "The fabric's half round trip, bandwidth and message rate beside libfabric's shm and tcp.",
+    "rdma": "Puts by kernels between two GPUs: half round trip; bandwidth beside the copy engine.",
     "overload": "Frames answered in time at 1.5 and 2 times the capacity; recovery from overload and a stop.",
     "faults": "The chain through twelve faults: losses beyond each fault, time to recover.",
     "detector": "NA62's detector from its file against the compiled one; arrays of hits.",

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "nanet/bench/buffers_cuda.hpp"
+#include "nanet/bench/rdma.hpp"
 #include "nanet/bench/rings_cuda.hpp"
 
 namespace nanet::bench {
@@ -12,6 +13,10 @@ RingsCudaResult rings_cuda(const rich::EventBatch&, const RingsCudaOptions&) {
 }
 
 void buffers_cuda(const BuffersOptions&, BuffersResult&) {
+  throw std::runtime_error("this build has no CUDA component");
+}
+
+std::unique_ptr<RdmaBench> open_rdma_cuda(int, int) {
   throw std::runtime_error("this build has no CUDA component");
 }
 

@@ -18,17 +18,11 @@
 #include <cstdint>
 
 #include "nanet/contract/consumer.hpp"
+#include "nanet/gpu/device_code.hpp"
 
 #ifdef __CUDACC__
-#include <cuda_runtime.h>
-
 #include <stdexcept>
 #include <string>
-
-#define NANET_DEVICE_CODE __device__ inline
-#else
-#include <thread>
-#define NANET_DEVICE_CODE inline
 #endif
 
 namespace nanet::gpu {
@@ -64,32 +58,6 @@ struct Payload {
 };
 
 namespace detail {
-
-#ifdef __CUDACC__
-
-NANET_DEVICE_CODE bool leads() {
-  return threadIdx.x == 0;
-}
-NANET_DEVICE_CODE void barrier() {
-  __syncthreads();
-}
-NANET_DEVICE_CODE void relax() {
-  __nanosleep(100);
-}
-using Access = contract::DeviceAccess;
-
-#else
-
-inline bool leads() {
-  return true;
-}
-inline void barrier() {}
-inline void relax() {
-  std::this_thread::yield();
-}
-using Access = contract::HostAccess;
-
-#endif
 
 // Takes entries until one is a buffer. One thread. False: the consumer must stop.
 NANET_DEVICE_CODE bool take_buffer(const Clop& clop, Work& work) {

@@ -11,6 +11,7 @@ void bind_cuda(nanobind::module_& m);
 void bind_monitor(nanobind::module_& m);
 void bind_neighbours(nanobind::module_& m);
 void bind_points(nanobind::module_& m);
+void bind_rdma(nanobind::module_& m);
 void bind_rich(nanobind::module_& m);
 void bind_torus(nanobind::module_& m);
 void bind_trigger(nanobind::module_& m);
@@ -24,6 +25,7 @@ NB_MODULE(_core, m) {
   bind_monitor(m);
   bind_neighbours(m);
   bind_points(m);
+  bind_rdma(m);
   bind_rich(m);
   bind_torus(m);
   bind_trigger(m);

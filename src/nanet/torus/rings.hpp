@@ -49,7 +49,7 @@ static_assert(sizeof(PutDescriptor) == 64 && offsetof(PutDescriptor, bytes) == 1
 
 inline constexpr std::uint32_t max_inline_bytes = 192;
 // Entries of the put ring that a descriptor takes, inline payload included.
-constexpr std::uint32_t put_entries(const PutDescriptor& d) {
+NANET_HD constexpr std::uint32_t put_entries(const PutDescriptor& d) {
   return 1 + ((d.flags & put_flag::inline_payload) != 0 ? (d.bytes + 63) / 64 : 0);
 }
 
@@ -79,7 +79,7 @@ struct alignas(32) RegisteredBuffer {
   std::uint32_t valid = 0;  // written last
 
   // Whether [at, at + size) lies inside.
-  constexpr bool holds(std::uint64_t at, std::uint64_t size) const {
+  NANET_HD constexpr bool holds(std::uint64_t at, std::uint64_t size) const {
     return at >= address && size <= bytes && at - address <= bytes - size;
   }
 };

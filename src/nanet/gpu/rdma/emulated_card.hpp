@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: Apache-2.0
+// Emulated RDMA card: executes the put ring of one node, writes the memory of the other nodes, then their
+// events. It stands for the card's DMA engines where no card can reach the GPU: one resident block of threads
+// per node, or one host thread. Large transfers go to the GPU's copy engine. A refused operation ends with a
+// `failed` event that has the reason of docs/formats.md (Torus); there is no network, so none of its losses.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "nanet/gpu/device_code.hpp"
+#include "nanet/gpu/rdma.hpp"
+#include "nanet/torus/rings.hpp"
+#ifndef __CUDACC__
+#include "nanet/os/clock.hpp"
+#endif
+
+namespace nanet::gpu {
+
+inline constexpr unsigned max_registered = 1024;        // buffers of all nodes together
+inline constexpr unsigned copy_requests = 64;           // that can wait; a power of two
+inline constexpr std::uint32_t warp_copy_bytes = 4096;  // more are copied by the whole block
+
+// Request to the thread that runs the copy engine.
+struct alignas(32) CopyRequest {
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  std::uint64_t bytes = 0;
+  std::uint32_t zero = 0;
+  std::uint32_t lap = 0;  // written last
+};
+static_assert(sizeof(CopyRequest) == 32 && offsetof(CopyRequest, lap) == 28);
+
+// Words of an emulated card and its node; in the node's memory.
+struct alignas(128) CardControl {
+  RdmaPositions positions;
+  alignas(128) std::uint32_t doorbell = 0;
+  alignas(128) std::uint64_t done = 0;
+  std::uint64_t refused = 0;
+  std::uint32_t stopped = 0;
+  alignas(128) std::uint32_t command =
+      0;  // by the host: b0 stop; else a new number for each change of the table
+  alignas(128) std::uint32_t answered = 0;  // last command executed
+  // Counters.
+  std::uint64_t reasons[torus::nack_reasons] = {};            // refused operations
+  std::uint64_t messages = 0, bytes = 0, by_copy_engine = 0;  // of operations without a fault
+  std::uint64_t events_lost = 0;                              // the node's queue was full
+  alignas(128) std::uint64_t finished[max_rdma_nodes] = {};   // of the queue that each card writes
+};
+
+// Argument of an emulated card.
+struct EmulatedCard {
+  // Event queue of a node that this card writes.
+  struct Peer {
+    contract::Event* queue = nullptr;
+    const std::uint64_t* finished = nullptr;
+    bool far = false;  // on another GPU
+  };
+
+  CardControl* control = nullptr;
+  torus::PutDescriptor* ring = nullptr;
+  const torus::RegisteredBuffer* table = nullptr;  // `buffers` entries for each node
+  CopyRequest* copies = nullptr;                   // null: no copy engine
+  const std::uint64_t* copied = nullptr;           // requests that are finished
+  Peer peer[max_rdma_nodes];
+  std::uint32_t entries = 0, events = 0;  // as in Rdma
+  std::uint32_t buffers = 0;              // of each node; a multiple of 32
+  std::uint32_t nodes = 0;                // (n, 0, 0) for n below
+  std::uint32_t node = 0;
+  std::uint32_t copy_engine_from = 0;  // bytes
+  std::uint8_t memory = 0;             // of this GPU, as in RegisteredBuffer
+  std::int64_t patience = 0;           // ns, for space in an event queue
+};
+
+// State of a card; in shared memory. The leader writes it. Branches of the warp on it are votes, so that a
+// lane that is behind does not read a later value.
+struct CardState {
+  std::uint64_t next = 0;                       // entry of the ring
+  std::uint64_t done = 0;                       // operations before it have ended; copies lie between
+  std::uint64_t written[max_rdma_nodes] = {};   // events in each queue
+  std::uint64_t finished[max_rdma_nodes] = {};  // as last read
+  std::uint64_t requested = 0, copied = 0;      // requests to the copy engine
+  std::uint64_t messages = 0, bytes = 0;        // as in CardControl
+  std::uint32_t stalled = 0;                    // mask of nodes that do not read their events
+  std::uint32_t command = 0;
+  torus::PutDescriptor descriptor;  // of the operation at work
+  torus::PutDescriptor of_copy;     // of a copy that has ended
+  struct Transfer {
+    std::byte* to = nullptr;
+    const std::byte* from = nullptr;
+    std::uint32_t bytes = 0;  // 0: none
+    bool far = false;         // memory outside this GPU is written
+    bool end = false;         // the card stops
+  } transfer;
+  torus::RegisteredBuffer table[max_registered];
+};
+
+namespace detail {
+
+#ifdef __CUDACC__
+
+NANET_DEVICE_CODE std::int64_t card_time() {
+  return contract::device_time();
+}
+// Orders all stores before, of every thread that a barrier orders before the caller.
+NANET_DEVICE_CODE void card_fence(bool far) {
+  if (far)
+    fence_system();
+  else
+    fence_device();
+}
+// After card_fence().
+template <class T>
+NANET_DEVICE_CODE void publish(T& word, T value) {
+  contract::store_relaxed_system(&word, value);
+}
+NANET_DEVICE_CODE std::uint32_t acquire_lap(const std::uint32_t& lap) {
+  return contract::load_acquire_device(&lap);  // blocks of the same GPU
+}
+NANET_DEVICE_CODE void read_descriptor(const torus::PutDescriptor& from, torus::PutDescriptor& d) {
+  if (lane() < 4)
+    reinterpret_cast<contract::Sixteen*>(&d)[lane()] =
+        contract::load_relaxed_device(reinterpret_cast<const contract::Sixteen*>(&from) + lane());
+  sync_warp();
+}
+NANET_DEVICE_CODE void write_event(contract::Event& to, const contract::Event& e) {
+  const auto* const words = reinterpret_cast<const std::uint64_t*>(&e);
+  auto* const at = reinterpret_cast<std::uint64_t*>(&to);
+  contract::store_relaxed_system(reinterpret_cast<contract::Sixteen*>(at),
+                                 contract::Sixteen{words[0], words[1]});
+  contract::store_relaxed_system(at + 2, words[2]);
+  contract::store_relaxed_system(&to.n, e.n);
+}
+
+// By `threads` threads; eight loads of each are in flight.
+template <class Unit>
+NANET_DEVICE_CODE void copy_units(std::byte* to, const std::byte* from, std::uint32_t units, unsigned thread,
+                                  unsigned threads) {
+  constexpr unsigned in_flight = 8;
+  const auto* const source = reinterpret_cast<const Unit*>(from);
+  auto* const target = reinterpret_cast<Unit*>(to);
+  Unit value[in_flight];
+  std::uint32_t first = thread;
+  for (; first + (in_flight - 1) * threads < units; first += in_flight * threads) {
+#pragma unroll
+    for (unsigned i = 0; i < in_flight; ++i) value[i] = __ldcv(source + first + i * threads);
+#pragma unroll
+    for (unsigned i = 0; i < in_flight; ++i) target[first + i * threads] = value[i];
+  }
+#pragma unroll
+  for (unsigned i = 0; i < in_flight; ++i)
+    if (first + i * threads < units) value[i] = __ldcv(source + first + i * threads);
+#pragma unroll
+  for (unsigned i = 0; i < in_flight; ++i)
+    if (first + i * threads < units) target[first + i * threads] = value[i];
+}
+// In the largest units that both addresses allow.
+NANET_DEVICE_CALL void copy_bytes(std::byte* to, const std::byte* from, std::uint32_t bytes, unsigned thread,
+                                  unsigned threads) {
+  const auto apart = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(to) ^
+                                                reinterpret_cast<std::uintptr_t>(from));
+  const unsigned unit = (apart & 15) == 0 ? 16 : (apart & 7) == 0 ? 8 : (apart & 3) == 0 ? 4 : 1;
+  std::uint32_t head =
+      (unit - (static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(to)) & (unit - 1))) & (unit - 1);
+  if (head > bytes) head = bytes;
+  const std::uint32_t units = (bytes - head) / unit, tail = head + units * unit;
+  const auto single = [&](std::uint32_t i) {
+    to[i] = static_cast<std::byte>(__ldcv(reinterpret_cast<const unsigned char*>(from + i)));
+  };
+  for (std::uint32_t i = thread; i < head; i += threads) single(i);
+  if (unit == 16)
+    copy_units<uint4>(to + head, from + head, units, thread, threads);
+  else if (unit == 8)
+    copy_units<uint2>(to + head, from + head, units, thread, threads);
+  else if (unit == 4)
+    copy_units<unsigned>(to + head, from + head, units, thread, threads);
+  else
+    copy_units<unsigned char>(to + head, from + head, units, thread, threads);
+  for (std::uint32_t i = tail + thread; i < bytes; i += threads) single(i);
+}
+NANET_DEVICE_CODE unsigned thread_of_block() {
+  return threadIdx.x;
+}
+NANET_DEVICE_CODE unsigned threads_of_block() {
+  return blockDim.x;
+}
+
+#else
+
+inline std::int64_t card_time() {
+  return os::monotonic_now();
+}
+inline void card_fence(bool) {}
+template <class T>
+inline void publish(T& word, T value) {
+  contract::HostAccess::release(word, value);
+}
+inline std::uint32_t acquire_lap(const std::uint32_t& lap) {
+  return contract::HostAccess::acquire(lap);
+}
+inline void read_descriptor(const torus::PutDescriptor& from, torus::PutDescriptor& d) {
+  std::memcpy(static_cast<void*>(&d), &from, offsetof(torus::PutDescriptor, lap));
+}
+inline void write_event(contract::Event& to, const contract::Event& e) {
+  using contract::HostAccess;
+  HostAccess::relax(to.type, e.type);
+  HostAccess::relax(to.stream, e.stream);
+  HostAccess::relax(to.flags, e.flags);
+  HostAccess::relax(to.buffer, e.buffer);
+  HostAccess::relax(to.bytes, e.bytes);
+  HostAccess::relax(to.frame, e.frame);
+  HostAccess::relax(to.time_ns, e.time_ns);
+  HostAccess::relax(to.n, e.n);
+}
+inline void copy_bytes(std::byte* to, const std::byte* from, std::uint32_t bytes, unsigned, unsigned) {
+  if (bytes != 0) std::memmove(to, from, bytes);
+}
+inline unsigned thread_of_block() {
+  return 0;
+}
+inline unsigned threads_of_block() {
+  return 1;
+}
+
+#endif
+
+// Registered buffer that holds [at, at + bytes), by the whole warp. `entry`: its index in `table`, valid
+// without a reason. Reasons as in the card: no such domain, no such range, no right.
+NANET_DEVICE_CODE torus::Nack find_buffer(const torus::RegisteredBuffer* table, std::uint32_t buffers,
+                                          std::uint16_t domain, std::uint64_t at, std::uint32_t bytes,
+                                          std::uint8_t needed, std::uint32_t& entry) {
+  bool domain_exists = false;
+  for (std::uint32_t first = 0; first < buffers; first += lanes) {
+    const torus::RegisteredBuffer& buffer = table[first + lane()];
+    const bool inside = buffer.valid != 0 && buffer.domain == domain;
+    domain_exists |= ballot(inside) != 0;
+    if (const std::uint32_t found = ballot(inside && buffer.holds(at, bytes)); found != 0) {
+      entry = first + lowest_bit(found);
+      return needed == 0 || (table[entry].rights & needed) != 0 ? torus::Nack::none : torus::Nack::no_right;
+    }
+  }
+  return domain_exists ? torus::Nack::out_of_range : torus::Nack::bad_domain;
+}
+
+// Reason that needs no table. Order of the checks: rdma_tx of the gateware.
+NANET_DEVICE_CODE torus::Nack check_descriptor(const torus::PutDescriptor& d, std::uint32_t nodes) {
+  using torus::Nack;
+  using torus::PacketType;
+  const auto type = static_cast<PacketType>(d.type);
+  const bool in_ring = (d.flags & torus::put_flag::inline_payload) != 0;
+  if (type != PacketType::put && type != PacketType::get && type != PacketType::send) return Nack::bad_type;
+  if (in_ring && (d.bytes > torus::max_inline_bytes || type == PacketType::get)) return Nack::bad_length;
+  if (type == PacketType::send && d.bytes > torus::max_payload_bytes) return Nack::bad_length;
+  if (d.node >= nodes) return Nack::out_of_lattice;  // nodes (n, 0, 0): the packed form is n
+  if (d.port > 15 || type == PacketType::send) return Nack::bad_port;  // no port has receive slots
+  constexpr std::uint64_t end = std::uint64_t{1} << 48;
+  if (d.remote_address >= end || d.bytes > end - d.remote_address) return Nack::out_of_range;
+  if (!in_ring && d.local_address >= end) return Nack::out_of_range;
+  return Nack::none;
+}
+
+// Checks a descriptor and finds both ends of its transfer. First warp.
+NANET_DEVICE_CODE torus::Nack resolve(const EmulatedCard& card, const CardState& state,
+                                      const torus::PutDescriptor& d, CardState::Transfer& transfer) {
+  torus::Nack reason = check_descriptor(d, card.nodes);
+  const bool put = d.type == static_cast<std::uint8_t>(torus::PacketType::put);
+  const bool in_ring = (d.flags & torus::put_flag::inline_payload) != 0;
+  auto* const local = reinterpret_cast<std::byte*>(d.local_address);
+  auto* const remote = reinterpret_cast<std::byte*>(d.remote_address);
+  transfer = {};
+  transfer.to = put ? remote : local;
+  transfer.from = put ? local : remote;
+  transfer.bytes = d.bytes;
+  std::uint32_t entry = 0;
+  std::uint8_t target = card.memory;
+  if (reason == torus::Nack::none && d.bytes != 0 && !in_ring) {
+    const torus::RegisteredBuffer* const table = state.table + card.node * card.buffers;
+    reason = find_buffer(table, card.buffers, d.local_domain, d.local_address, d.bytes, 0, entry);
+    if (reason == torus::Nack::none) target = table[entry].memory;
+  }
+  if (reason == torus::Nack::none) {
+    const torus::RegisteredBuffer* const table = state.table + d.node * card.buffers;
+    reason = find_buffer(table, card.buffers, d.remote_domain, d.remote_address, d.bytes,
+                         put ? torus::right::remote_write : torus::right::remote_read, entry);
+    if (reason == torus::Nack::none && put) target = table[entry].memory;
+  }
+  transfer.far = target != card.memory;
+  return reason;
+}
+
+// Whether the queue of a node has room; waits for it, once for a node that reads no events. The leader alone.
+NANET_DEVICE_CODE bool has_room(const EmulatedCard& card, CardState& state, std::uint32_t node) {
+  const std::uint64_t written = state.written[node];
+  if (written - state.finished[node] < card.events) return true;
+  const std::uint32_t bit = 1u << node;
+  std::int64_t until = 0;
+  for (;;) {
+    state.finished[node] = Access::acquire(*card.peer[node].finished);
+    if (written - state.finished[node] < card.events) {
+      state.stalled &= ~bit;
+      return true;
+    }
+    if ((state.stalled & bit) != 0) return false;
+    const std::int64_t now = card_time();
+    if (until == 0) until = now + card.patience;
+    if (now >= until || (Access::acquire(card.control->command) & 1) != 0) state.stalled |= bit;
+    pause_poll();
+  }
+}
+
+// Ends the operation at `state.done`: events, counters, ring. The leader alone, after all bytes were stored.
+NANET_DEVICE_CALL void complete(const EmulatedCard& card, CardState& state, const torus::PutDescriptor& d,
+                                torus::Nack reason, bool far) {
+  CardControl& control = *card.control;
+  const bool put = d.type == static_cast<std::uint8_t>(torus::PacketType::put);
+  contract::Event e;
+  e.time_ns = static_cast<std::uint64_t>(card_time());
+  e.stream = d.port;
+  e.n = d.message;
+  bool at_peer = reason == torus::Nack::none && put && (d.flags & torus::put_flag::notify) != 0;
+  if (at_peer && !has_room(card, state, d.node)) {
+    at_peer = false;
+    reason = torus::Nack::timed_out;  // the data is in place, its event is not
+  }
+  const bool fine = reason == torus::Nack::none;
+  bool here = !fine || (d.flags & torus::put_flag::completed) != 0;
+  const std::uint32_t mask = card.events - 1;
+  std::uint32_t* peer_lap = nullptr;
+  std::uint32_t peer_value = 0;
+  if (at_peer) {
+    const std::uint64_t k = state.written[d.node]++;
+    contract::Event& entry = card.peer[d.node].queue[static_cast<std::uint32_t>(k) & mask];
+    e.type = static_cast<std::uint8_t>(torus::EventType::put_arrived);
+    e.buffer = d.immediate;
+    // Of the last packet: a message is cut where the address is a multiple of the largest payload.
+    const auto end = static_cast<std::uint32_t>((d.remote_address + d.bytes) % torus::max_payload_bytes);
+    const std::uint32_t last = end != 0 ? end : static_cast<std::uint32_t>(torus::max_payload_bytes);
+    e.bytes = d.bytes < last ? d.bytes : last;
+    e.frame = std::uint32_t{d.remote_domain} << 16 | card.node;
+    write_event(entry, e);
+    peer_lap = &entry.lap;
+    peer_value = lap_of(k, card.events);
+    far |= card.peer[d.node].far;
+  }
+  std::uint32_t* own_lap = nullptr;
+  std::uint32_t own_value = 0;
+  if (here && !has_room(card, state, card.node)) {
+    here = false;
+    Access::relax(control.events_lost, control.events_lost + 1);
+  }
+  if (here) {
+    const std::uint64_t k = state.written[card.node]++;
+    contract::Event& entry = card.peer[card.node].queue[static_cast<std::uint32_t>(k) & mask];
+    e.type = static_cast<std::uint8_t>(fine ? torus::EventType::completed : torus::EventType::failed);
+    e.stream = 0;
+    e.flags = static_cast<std::uint16_t>(reason);
+    e.buffer = d.type;
+    e.bytes = d.bytes;
+    e.frame = std::uint32_t{d.remote_domain} << 16 | d.node;
+    write_event(entry, e);
+    own_lap = &entry.lap;
+    own_value = lap_of(k, card.events);
+  }
+  if (!fine) {
+    std::uint64_t& count = control.reasons[static_cast<unsigned>(reason)];
+    Access::relax(count, count + 1);
+    Access::relax(control.refused, control.refused + 1);
+  }
+  state.done += entries_of(d);
+  card_fence(far);
+  if (peer_lap != nullptr) publish(*peer_lap, peer_value);
+  if (own_lap != nullptr) publish(*own_lap, own_value);
+  publish(control.done, state.done);
+  if (fine) {
+    Access::relax(control.messages, ++state.messages);
+    Access::relax(control.bytes, state.bytes += d.bytes);
+  }
+}
+
+// Requests a copy by the copy engine, in order. The leader alone.
+NANET_DEVICE_CODE void request_copy(const EmulatedCard& card, CardState& state,
+                                    const CardState::Transfer& transfer) {
+  const std::uint64_t k = state.requested++;
+  CopyRequest& request = card.copies[static_cast<std::uint32_t>(k) & (copy_requests - 1)];
+  request.to = transfer.to;
+  request.from = transfer.from;
+  request.bytes = transfer.bytes;
+  card_fence(true);
+  publish(request.lap, lap_of(k, copy_requests));
+  Access::relax(card.control->by_copy_engine, card.control->by_copy_engine + 1);
+}
+
+// Completes copies that the copy engine has finished. First warp. True: none is left.
+NANET_DEVICE_CODE bool collect_copies(const EmulatedCard& card, CardState& state) {
+  if (ballot(state.requested != state.copied) == 0) return true;
+  const std::uint64_t finished = broadcast(Access::acquire(*card.copied));
+  sync_warp();
+  while (ballot(state.copied != finished) != 0) {
+    read_descriptor(card.ring[static_cast<std::uint32_t>(state.done) & (card.entries - 1)], state.of_copy);
+    if (leads()) {
+      ++state.copied;
+      complete(card, state, state.of_copy, torus::Nack::none, true);
+    }
+    sync_warp();
+  }
+  return state.requested == state.copied;
+}
+
+// Copies the table of registered buffers into the card's state. First warp.
+NANET_DEVICE_CODE void load_table(const EmulatedCard& card, CardState& state) {
+  constexpr std::uint32_t words = sizeof(torus::RegisteredBuffer) / sizeof(std::uint64_t);
+  const auto* const from = reinterpret_cast<const std::uint64_t*>(card.table);
+  auto* const to = reinterpret_cast<std::uint64_t*>(state.table);
+  for (std::uint32_t i = lane(); i < card.nodes * card.buffers * words; i += lanes)
+    to[i] = Access::relaxed(from[i]);
+  sync_warp();
+}
+
+// Executes a command of the host, between operations. First warp. True: stop.
+NANET_DEVICE_CODE bool obey(const EmulatedCard& card, CardState& state, std::uint32_t command) {
+  if ((command & 1) != 0) return true;
+  load_table(card, state);
+  if (leads()) {
+    state.command = command;
+    card_fence(true);
+    publish(card.control->answered, command);
+  }
+  sync_warp();
+  return false;
+}
+
+// Executes one operation, or leaves its transfer to the whole block. First warp.
+NANET_DEVICE_CODE void execute(const EmulatedCard& card, CardState& state) {
+  const std::uint32_t mask = card.entries - 1;
+  const torus::PutDescriptor& d = state.descriptor;
+  read_descriptor(card.ring[static_cast<std::uint32_t>(state.next) & mask], state.descriptor);
+  CardState::Transfer transfer;
+  const torus::Nack reason = resolve(card, state, d, transfer);
+  const unsigned n = entries_of(d);
+  const bool in_ring = (d.flags & torus::put_flag::inline_payload) != 0;
+  const bool fine = reason == torus::Nack::none;
+  const std::uint64_t first = state.next + 1;
+  if (fine && !in_ring && card.copies != nullptr && d.bytes >= card.copy_engine_from) {
+    while (state.requested - state.copied == copy_requests) collect_copies(card, state);
+    sync_warp();
+    if (leads()) {
+      request_copy(card, state, transfer);
+      state.next = first;
+    }
+    sync_warp();
+    return;
+  }
+  while (!collect_copies(card, state)) pause_poll();  // operations end in order
+  sync_warp();
+  if (leads()) state.next += n;
+  if (fine && !in_ring && d.bytes > warp_copy_bytes) {
+    if (leads()) state.transfer = transfer;
+    sync_warp();
+    return;
+  }
+  if (fine && !in_ring) copy_bytes(transfer.to, transfer.from, d.bytes, lane(), lanes);
+  for (unsigned i = 1; i < n; ++i) {
+    torus::PutDescriptor& entry = card.ring[static_cast<std::uint32_t>(first + i - 1) & mask];
+    const std::uint32_t at = 64 * (i - 1), bytes = d.bytes - at < 64 ? d.bytes - at : 64;
+    if (fine) copy_bytes(transfer.to + at, reinterpret_cast<const std::byte*>(&entry), bytes, lane(), lanes);
+    sync_warp();
+    // Payload in the place of a lap must not look like one when a descriptor comes here.
+    if (leads()) Access::relax(entry.lap, std::uint32_t{0});
+  }
+  sync_warp();
+  if (leads()) complete(card, state, d, reason, transfer.far);
+  sync_warp();
+}
+
+// Executes operations until one needs the whole block, or the card stops. First warp.
+NANET_DEVICE_CODE void control_card(const EmulatedCard& card, CardState& state) {
+  constexpr unsigned polls_per_command = 32;
+  if (ballot(state.transfer.bytes != 0) != 0) {
+    if (leads()) {
+      complete(card, state, state.descriptor, torus::Nack::none, state.transfer.far);
+      state.transfer.bytes = 0;
+    }
+    sync_warp();
+  }
+  bool stopping = false;
+  for (unsigned poll = 1;; ++poll) {
+    const bool idle = collect_copies(card, state);
+    if (poll % polls_per_command == 0 && !stopping) {
+      const std::uint32_t command = broadcast(Access::acquire(card.control->command));
+      sync_warp();
+      if (command != state.command) {
+        while (!collect_copies(card, state)) pause_poll();
+        stopping = obey(card, state, command);
+      }
+    }
+    const std::uint32_t lap =
+        acquire_lap(card.ring[static_cast<std::uint32_t>(state.next) & (card.entries - 1)].lap);
+    if (ballot(lap != lap_of(state.next, card.entries)) == 0) {
+      execute(card, state);
+      if (state.transfer.bytes != 0) return;
+    } else if (stopping && idle) {
+      if (leads()) state.transfer.end = true;
+      sync_warp();
+      return;
+    } else {
+      pause_poll();
+    }
+  }
+}
+
+}  // namespace detail
+
+// Runs a card until the host's stop and the end of all operations posted before. All threads of a block.
+NANET_DEVICE_CODE void run_card(const EmulatedCard& card, CardState& state) {
+  if (detail::first_warp()) {
+    if (detail::leads()) {
+      state.next = state.done = state.requested = state.copied = state.messages = state.bytes = 0;
+      for (unsigned n = 0; n < max_rdma_nodes; ++n) state.written[n] = state.finished[n] = 0;
+      state.stalled = state.command = 0;
+      state.transfer.bytes = 0;
+      state.transfer.end = false;
+    }
+    detail::sync_warp();
+    const std::uint32_t command = detail::broadcast(detail::Access::acquire(card.control->command));
+    detail::sync_warp();
+    if ((command & 1) == 0) detail::obey(card, state, command);  // else control_card() stops
+  }
+  for (;;) {
+    if (detail::first_warp()) detail::control_card(card, state);
+    detail::barrier();
+    if (state.transfer.end) break;
+    detail::copy_bytes(state.transfer.to, state.transfer.from, state.transfer.bytes,
+                       detail::thread_of_block(), detail::threads_of_block());
+    detail::barrier();
+  }
+  if (detail::leads()) {
+    detail::card_fence(true);
+    detail::publish(card.control->stopped, std::uint32_t{1});
+  }
+}
+
+}  // namespace nanet::gpu
