@@ -64,9 +64,9 @@ nb::bytes bytes_of(const torus::Word& word) {
 
 torus::Timing timing_of(const nb::dict& d) {
   torus::Timing t;
-  for (const auto& [key, value] : d) {
-    const auto name = nb::cast<std::string>(key);
-    const auto take = [&](const char* known, auto& field) {
+  for (const auto& entry : d) {
+    const auto name = nb::cast<std::string>(entry.first);
+    const auto take = [&, &value = entry.second](const char* known, auto& field) {
       if (name != known) return false;
       field = nb::cast<std::decay_t<decltype(field)>>(value);
       return true;
