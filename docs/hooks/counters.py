@@ -42,6 +42,7 @@ def tables() -> dict[str, str]:
         "downscaled": counter_table("downscaled"),
         "lost": counter_table("lost"),
         "recorded": counter_table("recorded"),
+        "program": counter_table("program"),
         "stages": "|stage|from|to|\n|---|---|---|\n" + stages,
         "histograms": "|histogram|counts|\n|---|---|\n" + histograms,
     }

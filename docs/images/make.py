@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Screenshots for the documentation, from a run of the demo: `python docs/images/make.py`; needs chromium.
 
-demo.svg: live view; report.png: top of the report; events.png: its events.
+demo.svg: live view; report.png: top of the report; events.png: its events; torus-demo.svg: live view of
+`nanet torus demo`.
 """
 
 from __future__ import annotations
@@ -16,8 +17,12 @@ from pathlib import Path
 
 from nanet.cli import app, demo
 from nanet.run import live
+from nanet.torus.demo import Demo
+from nanet.torus.live import View
 from PIL import Image, ImageChops
-from rich.console import Console
+from rich.console import Console, RenderableType
+
+from nanet import _core
 
 HERE = Path(__file__).parent
 WIDTH, TOP, TALL = 1150, 1540, 2400  # pixels
@@ -37,15 +42,26 @@ class Kept(live.View):
             Kept.shown = copy.deepcopy(self)
 
 
-def svg(view: live.View) -> str:
+def svg(view: RenderableType, title: str = "./dev demo") -> str:
     """SVG of the view, without external fonts."""
     console = Console(width=COLUMNS, record=True, force_terminal=True, file=io.StringIO())
     console.print(view)
-    text = console.export_svg(title="./dev demo")
+    text = console.export_svg(title=title, unique_id="live")
     text = re.sub(r"\s*@font-face \{.*?\}\n", "\n", text, flags=re.DOTALL)
     text = text.replace("Fira Code, monospace", "DejaVu Sans Mono, monospace, monospace")
-    text = re.sub(r"<!-- .*? -->", "<!-- The live view of ./dev demo -->", text, count=1)
+    text = re.sub(r"<!-- .*? -->", f"<!-- The live view of {title} -->", text, count=1)
     return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+
+
+def torus_svg() -> str:
+    """Live view of `nanet torus demo` in a transposition, with bit errors."""
+    demo = Demo((4, 4, 4), _core.torus.timing("reliable"), iterations=60, word_rate=0.01)
+    view = View(demo, "nanet torus demo: 4x4x4 nodes, reliable links, halo exchange, transposition, sum")
+    for tick in demo.ticks():
+        view.update(tick)
+        if tick.errors_on and tick.loads.std() > 0.15:
+            break
+    return svg(view, "nanet torus demo")
 
 
 def picture(page: Path, height: int) -> Image.Image:
@@ -68,6 +84,7 @@ def save(image: Image.Image, name: str) -> None:
 
 def main() -> None:
     """Runs the demo and writes the pictures beside this file."""
+    (HERE / "torus-demo.svg").write_text(torus_svg(), encoding="utf-8")
     live.View, demo.LINE_S = Kept, demo.REFRESH_S
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

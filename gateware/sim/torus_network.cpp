@@ -97,6 +97,8 @@ int main(int count, char** arguments) {
   const std::int64_t patience = static_cast<std::int64_t>(options.number("patience", 5000));
   const bool drain = options.number("drain", 0) != 0;
   [[maybe_unused]] const bool atomic = options.number("atomic", 0) != 0;
+  // Packets from a node leave space for another of their size.
+  [[maybe_unused]] const bool reserve = options.number("reserve", 0) != 0;
   // With links: protocol; probability of a damaged word; cycles in which X+ of node 0 is cut.
   [[maybe_unused]] const bool compatible = options.number("compatible", 0) != 0;
   [[maybe_unused]] const double error = options.number("error", 0);
@@ -164,6 +166,7 @@ int main(int count, char** arguments) {
     r.channel_up = 0x3F;
 #else
     r.atomic = atomic ? 0x3F : 0;
+    r.empty_space = static_cast<unsigned short>(reserve ? depth - 2 : 0);
 #endif
     r.balanced = options.number("balanced", 0) != 0;
     r.rst = 1;

@@ -14,6 +14,7 @@ module torus_router_sim
     input logic [TorusLinks-1:0] connected,
     input logic [TorusLinks-1:0] atomic,
     input logic balanced,
+    input logic [9:0] empty_space,  // of all links
 
     input logic [TorusPorts-1:0] in_valid,
     input logic [TorusPorts-1:0] in_vc,
@@ -46,6 +47,7 @@ module torus_router_sim
   torus_router #(
       .DEPTH(DEPTH)
   ) i_router (
+      .empty_space({TorusLinks{empty_space}}),
       .in_word (in_words),
       .out_word(out_words),
       .used    (unused_used),

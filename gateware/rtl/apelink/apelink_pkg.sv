@@ -168,5 +168,10 @@ package apelink_pkg;
     for (int i = 0; i < 32; i++)
       crc_data[i] = control ? ^(data & CrcControlDataRows[i]) : ^(data & CrcDataRows[i]);
   endfunction
+  // Without selection: of a control word, the first 96 bits in the upper ones. The bits behind a bit
+  // determine its share.
+  function automatic logic [31:0] crc_aligned(input logic [127:0] data);
+    for (int i = 0; i < 32; i++) crc_aligned[i] = ^(data & CrcDataRows[i]);
+  endfunction
 
 endpackage

@@ -53,11 +53,11 @@ module apelink_tx
 
   (* no_rw_check *) logic [128:0] mem[DEPTH];
   logic [AddrW:0] wr_q, commit_q, rd_q;
-  logic [128:0] read_q;
+  logic [128:0] read_q, word_q;  // block RAM's output register is late in the cycle: a register follows
   // Stage before the buffer: header with its check byte, comparison with MAGIC.
   logic [128:0] stage_q;
   logic stage_valid_q, stage_magic_q;
-  logic read_valid_q, write, fetch, advance, take, bad_q, found, commit, abandon;
+  logic read_valid_q, word_valid_q, write, fetch, move, advance, take, bad_q, found, commit, abandon;
   logic [8:0] packets_q;  // stored whole
   logic storing_q;        // part of a packet
   logic left_q;           // a packet left in the last cycle
@@ -70,9 +70,10 @@ module apelink_tx
   assign found    = bad_q || stage_magic_q || !link_up;
   assign commit   = write && stage_q[128] && !found;
   assign abandon  = write && stage_q[128] && found;
-  assign fetch    = rd_q != commit_q && (!read_valid_q || take);
+  assign move     = read_valid_q && (!word_valid_q || take);
+  assign fetch    = rd_q != commit_q && (!read_valid_q || move);
 
-  assign own.data    = 10'(wr_q - rd_q) + 10'(read_valid_q) + 10'(stage_valid_q);
+  assign own.data    = 10'(wr_q - rd_q) + 10'(read_valid_q) + 10'(word_valid_q) + 10'(stage_valid_q);
   assign own.header  = packets_q[8:7] != 0 ? '1 :
                        {packets_q[6:0], 1'b0} + {6'd0, storing_q || stage_valid_q, 1'b0};
   assign unused_checks = &{1'b0, settings.ecc_header_check, settings.ecc_credit_check, 1'b0};
@@ -147,8 +148,11 @@ module apelink_tx
     if (write) bad_q <= found && !stage_q[128];
     if (fetch) rd_q <= rd_q + 1'b1;
     if (fetch) read_valid_q <= 1'b1;
-    else if (take) read_valid_q <= 1'b0;
-    left_q    <= take && read_valid_q && read_q[128];  // from block RAM, late in the cycle
+    else if (move) read_valid_q <= 1'b0;
+    if (move) word_q <= read_q;
+    if (move) word_valid_q <= 1'b1;
+    else if (take) word_valid_q <= 1'b0;
+    left_q    <= take && word_valid_q && word_q[128];
     packets_q <= packets_q + 9'(commit) - 9'(left_q);
     if (write) storing_q <= !stage_q[128];
 
@@ -157,7 +161,7 @@ module apelink_tx
       link_data  <= credit_q;
       case (state_q)
         SendIdle:
-        if (read_valid_q) begin
+        if (read_valid_q || word_valid_q) begin
           link_data <= ApelinkMagic;
           state_q   <= SendStart;
         end
@@ -167,13 +171,13 @@ module apelink_tx
           state_q   <= SendPacket;
         end
         SendPacket:
-        if (due || !read_valid_q) begin
+        if (due || !word_valid_q) begin
           link_data <= ApelinkMagic;
           state_q   <= SendCredit;
         end else begin
-          link_data <= read_q[127:0];
+          link_data <= word_q[127:0];
           since_q   <= since_q + 8'd1;
-          if (read_q[128]) begin
+          if (word_q[128]) begin
             sent    <= 1'b1;
             state_q <= SendGap;
           end
@@ -190,6 +194,7 @@ module apelink_tx
       link_valid   <= 1'b0;
       state_q      <= SendIdle;
       read_valid_q <= 1'b0;
+      word_valid_q <= 1'b0;
       packets_q    <= '0;
       left_q       <= 1'b0;
       rd_q         <= commit_q;

@@ -56,21 +56,22 @@ module reliable_rx
   // ---------------------------------------------------------------- check
 
   logic valid_q, control_q, valid_2_q, control_2_q, decide_q, plain_q;
-  logic [127:0] word_q, word_2_q;
-  logic [31:0] part_q, crc_q, crc, sum_q;
+  logic [127:0] word_q, word_2_q, checked_q;  // word; as in crc_aligned
+  logic [31:0] part_q, crc_q, crc, sum;
+  logic [7:0] equal_q;    // CRC, by four bits
   logic [4:0] count_q;  // words since a control word; 17: too many
-  logic right, wrong, is_cell, is_next, is_later, take, unused_fields;
+  logic right, wrong, is_cell_q, is_next, is_later, take, unused_fields;
   control_t found, control;
 
-  // The sum of received and computed CRC is registered; the decision follows one cycle later.
+  // The comparison of received and computed CRC is registered in parts; the decision follows one cycle later.
   assign crc      = crc_value(crc_q, control_2_q) ^ part_q;
   assign found    = word_2_q;
-  assign right    = decide_q && plain_q && sum_q == '1;
+  assign sum      = crc ^ found.crc;
+  assign right    = decide_q && plain_q && equal_q == '1;
   assign wrong    = decide_q && !right;
-  assign is_cell  = control.kind == ControlCell;
   assign is_next  = control.sequence_number == status.expected;
   assign is_later = !is_next && !(8'(control.sequence_number - status.expected) >= 8'h80);
-  assign take     = up && right && is_cell && is_next;
+  assign take     = up && right && is_cell_q && is_next;
   assign unused_fields = &{
           1'b0,
           control.zero_1,
@@ -88,24 +89,28 @@ module reliable_rx
   localparam int unsigned Places = 64;
 
   typedef struct packed {
+    logic       single;  // one word
     logic       vc;
     logic [4:0] count;
   } cell_t;
   cell_t cells_in, cells_out;
-  logic cell_valid, cell_done, unused_ready;
-  logic [3:0] unused_level;
-  logic [127:0] mem[Places];
-  logic [5:0] wr_q, start_q, rd_q, place;
-  logic [4:0] done_q;
+  logic cell_valid, cell_next, cell_done, unused_ready;
+  logic [3:0] cells_level;
+  (* no_rw_check *) logic [127:0] mem[Places];
+  logic [127:0] read_q;
+  logic [5:0] wr_q, start_q, place;
+  logic [2:0][5:0] rd_q;  // place of the word that leaves, and of the two behind it
+  logic [4:0] done_q;     // words of the cell that left
+  logic begin_q, ends_q;  // the first word of a cell is to leave, or its last
   logic outstanding_q, replayed;
   logic [9:0] retry_q;
   logic [7:0] last_q;  // sequence number of the last undamaged cell
   logic request;
 
-  assign cells_in = '{vc: control.vc, count: control.count};
+  assign cells_in = '{single: control.count == 5'd1, vc: control.vc, count: control.count};
 
   fifo #(
-      .WIDTH(6),
+      .WIDTH(7),
       .DEPTH(8)
   ) i_cells (
       .clk,
@@ -116,14 +121,17 @@ module reliable_rx
       .out_valid(cell_valid),
       .out_ready(cell_done),
       .out_data (cells_out),
-      .level    (unused_level)
+      .level    (cells_level)
   );
 
-  // Words of a rejected cell are overwritten.
-  assign place = decide_q && !take ? start_q : wr_q;
+  // Words of a rejected cell are overwritten: a word is stored in the cycle after that of the decision about
+  // the cell before it.
+  logic store_q, decided_q, taken_q;
+  logic [127:0] word_3_q;
+  assign place = decided_q && !taken_q ? start_q : wr_q;
 
   // A request is due after damage or a missing cell, once; again after a replay that fails, or after a time.
-  assign replayed = right && is_cell && 8'(last_q - control.sequence_number) < 8'h80;
+  assign replayed = right && is_cell_q && 8'(last_q - control.sequence_number) < 8'h80;
   assign request = up && ((!outstanding_q && (wrong || (right && is_later))) ||
                           (outstanding_q && replayed && is_later) || retry_q == 10'(RETRY_CYCLES));
 
@@ -134,24 +142,28 @@ module reliable_rx
     valid_2_q   <= valid_q;
     control_2_q <= control_q;
     word_2_q    <= word_q;
-    part_q      <= crc_data(word_q, control_q);
+    checked_q   <= link_control ? {link_data[95:0], 32'd0} : link_data;
+    part_q      <= crc_aligned(checked_q);
     if (valid_2_q) crc_q <= control_2_q ? '1 : crc;
 
     decide_q <= valid_2_q && control_2_q;
     control  <= found;
-    sum_q    <= crc ^ found.crc;
+    is_cell_q <= found.kind == ControlCell;
+    for (int i = 0; i < 8; i++) equal_q[i] <= sum[4*i+:4] == '1;
     plain_q  <= found.comma == ControlComma && found.count == count_q && count_q <= 5'(CellWords);
 
-    wr_q <= place;
-    if (valid_2_q && !control_2_q) begin
-      if (count_q < 5'(CellWords)) begin
-        mem[place] <= word_2_q;
-        wr_q       <= place + 6'd1;
-      end
-      if (count_q <= 5'(CellWords)) count_q <= count_q + 5'd1;
+    store_q   <= valid_2_q && !control_2_q && count_q < 5'(CellWords);
+    word_3_q  <= word_2_q;
+    decided_q <= decide_q;
+    taken_q   <= take;
+    wr_q      <= place;
+    if (store_q) begin
+      mem[place] <= word_3_q;
+      wr_q       <= place + 6'd1;
     end
+    if (valid_2_q && !control_2_q && count_q <= 5'(CellWords)) count_q <= count_q + 5'd1;
     if (valid_2_q && control_2_q) count_q <= '0;
-    if (take) start_q <= wr_q;
+    if (taken_q) start_q <= wr_q;
 
     status.valid <= right;
     status.gap   <= request;
@@ -162,7 +174,7 @@ module reliable_rx
       status.freed       <= control.freed;
     end
     if (take) status.expected <= status.expected + 8'd1;
-    if (right && is_cell) last_q <= control.sequence_number;
+    if (right && is_cell_q) last_q <= control.sequence_number;
     if (request) begin
       outstanding_q <= 1'b1;
       retry_q       <= '0;
@@ -185,6 +197,9 @@ module reliable_rx
       valid_q      <= 1'b0;
       valid_2_q    <= 1'b0;
       decide_q     <= 1'b0;
+      store_q      <= 1'b0;
+      decided_q    <= 1'b0;
+      taken_q      <= 1'b0;
       status.valid <= 1'b0;
       count_q      <= '0;
       crc_q        <= '1;
@@ -199,39 +214,47 @@ module reliable_rx
 
   logic [TorusVcs-1:0] open_q;
   logic [TorusVcs-1:0][10:0] left_q;  // words of the open packet, with its footer
-  logic [127:0] word;
+  logic [127:0] leaving_q;
   logic vc, head, fill, fill_vc, tail;
   logic [2:0] calm_q;
 
-  assign word      = mem[rd_q];
   assign fill      = !up && !cell_valid && |open_q;
   assign fill_vc   = !open_q[0];
   assign vc        = fill ? fill_vc : cells_out.vc;
   assign head      = !open_q[vc];
-  assign tail      = head ? word[47] : left_q[vc] == 11'd1;
-  assign cell_done = cell_valid && done_q == cells_out.count - 5'd1;
+  assign tail      = head ? leaving_q[47] : left_q[vc] == 11'd1;
+  assign cell_done = cell_valid && (begin_q ? cells_out.single : ends_q);
   assign quiet     = calm_q == '1;
 
+  // Two registers after the memory: the word of the cycle after next is read, which was written before its
+  // cell was accepted.
+  assign cell_next = cells_level != 0 || (cell_valid && !cell_done);
+
   always_ff @(posedge clk) begin
+    read_q    <= mem[rd_q[cell_valid&&cell_next?2:cell_valid||cell_next?1:0]];
+    leaving_q <= read_q;
     out_valid <= cell_valid || fill;
     out_vc    <= vc;
-    out_word  <= '{head: head, tail: tail, data: word};
+    out_word  <= '{head: head, tail: tail, data: leaving_q};
     if (fill) out_word.data <= tail ? CutFooter : '0;
     received <= cell_valid && tail;
     cut      <= fill && tail;
     if (cell_valid || fill) begin
       open_q[vc] <= !tail;
-      left_q[vc] <= head ? payload_words(word[61:48]) + 11'd1 : left_q[vc] - 11'd1;
+      left_q[vc] <= head ? payload_words(leaving_q[61:48]) + 11'd1 : left_q[vc] - 11'd1;
     end
     if (cell_valid) begin
-      rd_q   <= rd_q + 6'd1;
-      done_q <= cell_done ? '0 : done_q + 5'd1;
+      for (int i = 0; i < 3; i++) rd_q[i] <= rd_q[i] + 6'd1;
+      done_q  <= cell_done ? '0 : done_q + 5'd1;
+      begin_q <= cell_done;
+      ends_q  <= done_q + 5'd2 == cells_out.count;
     end
     calm_q <= cell_valid || fill ? '0 : calm_q == '1 ? calm_q : calm_q + 3'd1;
     if (rst) begin
       out_valid <= 1'b0;
       open_q    <= '0;
-      rd_q      <= '0;
+      rd_q      <= {6'd2, 6'd1, 6'd0};
+      begin_q   <= 1'b1;
       done_q    <= '0;
       calm_q    <= '0;
       received  <= 1'b0;

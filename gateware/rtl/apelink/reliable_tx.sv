@@ -124,57 +124,97 @@ module reliable_tx
     end
   end
 
+  typedef enum logic [2:0] {
+    SendIdle,
+    SendCell,
+    SendEnd,       // control word of a new cell
+    SendFetch,     // first word from the replay buffer, two cycles
+    SendFetched,
+    SendReplay     // words and control words
+  } send_e;
+  send_e state_q;
+
   // ---------------------------------------------------------------- replay buffer
 
   localparam int unsigned SlotW = $clog2(CellWindow);
   localparam int unsigned WordW = $clog2(CellWords);
 
-  logic [127:0] replay[CellWindow*CellWords];
+  (* no_rw_check *) logic [127:0] replay[CellWindow*CellWords];
   logic [CellWindow-1:0][4:0] count_q;
   logic [CellWindow-1:0] vc_q;
   logic [7:0] next_q;   // sequence number of the cell under construction
   logic [7:0] first_q;  // oldest that is not acknowledged
-  logic [7:0] again_q;  // next to be sent again
-  logic [127:0] replay_word_q;
-  logic [WordW:0] replay_at_q;  // word under transmission
-  logic replay_wanted_q, window;
+  logic [7:0] again_q;  // under repetition
+  logic replay_wanted_q;
 
-  assign window = next_q - first_q < 8'(CellWindow);
+  // Repetition: places of the replay buffer, each cell followed by one for its control word, then the block
+  // RAM and a register, because its output is late in the cycle.
+  typedef struct packed {
+    logic       control;
+    logic       vc;
+    logic [4:0] count;
+  } replay_t;
+  logic [SlotW-1:0] fetch_q;     // cell
+  logic [WordW:0] fetch_word_q;  // its word; count: the control word
+  logic [5:0] fetch_cell_q, fetch_next_q;  // VC and count of this cell, and of the next
+  replay_t fetched, replay_1_q, replay_q;
+  logic [127:0] replay_word_1_q, replay_word_q;
+
+  // Whether a cell may begin, and another behind it; acknowledgements count one cycle later.
+  logic window_q, further_q;
+  logic [7:0] unacknowledged;
+  assign unacknowledged = next_q - first_q;
+  always_ff @(posedge clk) begin
+    further_q <= unacknowledged < 8'(CellWindow - 1);
+    window_q  <= unacknowledged < (state_q == SendEnd ? 8'(CellWindow - 1) : 8'(CellWindow));
+    if (rst) begin
+      further_q <= 1'b0;
+      window_q  <= 1'b0;
+    end
+  end
 
   // ---------------------------------------------------------------- sequencer
 
-  typedef enum logic [2:0] {
-    SendIdle,
-    SendCell,
-    SendEnd,       // control word of a new cell
-    SendFetch,     // first word from the replay buffer
-    SendReplay,
-    SendReplayEnd
-  } send_e;
-  send_e state_q;
-  logic advance, cell_vc_q, turn_q, pick, any, put, gap_over, other_full, credit_due, carries;
+  logic advance, cell_vc_q, turn_q, pick, any, have, put, gap_over, other_full, credit_due, carries;
+  logic replay_end;
   logic [4:0] cell_count_q;
   logic [3:0] gap_q;
   logic [5:0] idle_q;
-  logic resend_q, request, acknowledges;
+  logic resend_q, request_q, acknowledges, acknowledge_valid_q;
+  // Number acknowledged; its distance, and that of next_q, to first_q.
+  logic [7:0] acknowledge_q, ahead_q, unacknowledged_q;
   control_t control;
   logic s1_valid_q, s1_control_q;
-  logic [127:0] s1_word_q;
+  logic [127:0] s1_word_q, s1_checked_q;  // word; as in crc_aligned
   logic [TorusVcs-1:0][15:0] reported_q;  // credits last sent
 
   assign advance    = !link_valid || link_ready;
   assign any        = |stage_valid;
   assign pick       = stage_valid[turn_q] ? turn_q : !turn_q;
-  assign put        = advance && state_q == SendCell && stage_valid[cell_vc_q];
+  assign have       = stage_valid[cell_vc_q];
+  assign put        = advance && state_q == SendCell && have;
   assign other_full = stage_level[!cell_vc_q] >= 6'(CellWords);
   assign gap_over   = gap_q == 4'(GAP_CYCLES) || (gap_q != 0 && other_full) || replay_wanted_q;
   assign credit_due = reported_q != freed;
+  assign replay_end = state_q == SendReplay && replay_q.control;
   // A control word leaves in this cycle.
-  assign carries = state_q != SendIdle ||
-                      (!(replay_wanted_q && up) && !(up && any && window) &&
+  assign carries = state_q == SendEnd || replay_end ||
+                      (state_q == SendIdle && !(replay_wanted_q && up) && !(up && any && window_q) &&
                        (!up || credit_due || resend_q || idle_q >= 6'(IDLE_CYCLES - 2)));
-  assign request    = status.valid && status.resend && up;
-  assign acknowledges = status.valid && up && status.acknowledge - first_q <= next_q - first_q;
+  // A number outside the window is ignored.
+  assign acknowledges = acknowledge_valid_q && ahead_q <= unacknowledged_q;
+
+  always_ff @(posedge clk) begin
+    acknowledge_valid_q <= status.valid;
+    acknowledge_q       <= status.acknowledge;
+    ahead_q             <= status.acknowledge - first_q;
+    unacknowledged_q    <= unacknowledged;
+    request_q           <= status.valid && status.resend;
+    if (clear) begin
+      acknowledge_valid_q <= 1'b0;
+      request_q           <= 1'b0;
+    end
+  end
 
   // Packets accepted, put into cells, and acknowledged, since training.
   logic [15:0] taken_q, put_q, acknowledged_q;
@@ -186,8 +226,7 @@ module reliable_tx
     if (in_valid && in_ready && !drop && in_word.tail) taken_q <= taken_q + 16'd1;
     if (put && stage[cell_vc_q][128]) put_q <= put_q + 16'd1;
     if (advance && state_q == SendEnd) put_at[next_q[SlotW-1:0]] <= put_q;
-    if (acknowledges && status.acknowledge != first_q)
-      acknowledged_q <= put_at[SlotW'(status.acknowledge-8'd1)];
+    if (acknowledges && ahead_q != 0) acknowledged_q <= put_at[SlotW'(acknowledge_q-8'd1)];
     if (clear) begin
       taken_q        <= '0;
       put_q          <= '0;
@@ -197,6 +236,11 @@ module reliable_tx
       was_up_q    <= 1'b0;
       unconfirmed <= '0;
     end
+  end
+
+  always_comb begin
+    {fetched.vc, fetched.count} = fetch_cell_q;
+    fetched.control             = 5'(fetch_word_q) == fetched.count;
   end
 
   for (genvar v = 0; v < TorusVcs; v++) begin : gen_take
@@ -220,10 +264,10 @@ module reliable_tx
       control.vc    = cell_vc_q;
       control.count = cell_count_q;
     end
-    if (state_q == SendReplayEnd) begin
+    if (replay_end) begin
       control.kind            = ControlCell;
-      control.vc              = vc_q[again_q[SlotW-1:0]];
-      control.count           = count_q[again_q[SlotW-1:0]];
+      control.vc              = replay_q.vc;
+      control.count           = replay_q.count;
       control.sequence_number = again_q;
     end
   end
@@ -232,16 +276,28 @@ module reliable_tx
     sent   <= 1'b0;
     resent <= 1'b0;
     if (put) replay[{next_q[SlotW-1:0], cell_count_q[WordW-1:0]}] <= stage[cell_vc_q][127:0];
-    if (advance) replay_word_q <= replay[{again_q[SlotW-1:0], replay_at_q[WordW-1:0]}];
+    if (advance) begin
+      replay_word_1_q <= replay[{fetch_q, fetch_word_q[WordW-1:0]}];
+      replay_word_q   <= replay_word_1_q;
+      replay_1_q      <= fetched;
+      replay_q        <= replay_1_q;
+      fetch_word_q    <= fetched.control ? '0 : fetch_word_q + 1'b1;
+      if (fetched.control) begin
+        fetch_q      <= fetch_q + 1'b1;
+        fetch_cell_q <= fetch_next_q;
+      end
+    end
+    // Early enough: a cell and its control word take two cycles at least.
+    fetch_next_q <= {vc_q[fetch_q+1'b1], count_q[fetch_q+1'b1]};
 
-    // Acknowledgements; a number outside the window is ignored.
-    if (acknowledges) first_q <= status.acknowledge;
+    if (acknowledges) first_q <= acknowledge_q;
     if (status.gap) resend_q <= 1'b1;
 
     if (advance) begin
       s1_valid_q   <= 1'b1;
       s1_control_q <= 1'b1;
       s1_word_q    <= control;
+      s1_checked_q <= {control[95:0], 32'd0};
       idle_q       <= idle_q + 6'd1;
       case (state_q)
         SendIdle: begin
@@ -249,10 +305,12 @@ module reliable_tx
           if (replay_wanted_q && up) begin
             replay_wanted_q <= 1'b0;
             again_q         <= first_q;
-            replay_at_q     <= '0;
+            fetch_q         <= first_q[SlotW-1:0];
+            fetch_cell_q    <= {vc_q[first_q[SlotW-1:0]], count_q[first_q[SlotW-1:0]]};
+            fetch_word_q    <= '0;
             s1_valid_q      <= 1'b0;
             if (first_q != next_q) state_q <= SendFetch;
-          end else if (up && any && window) begin
+          end else if (up && any && window_q) begin
             cell_vc_q    <= pick;
             turn_q       <= !pick;
             cell_count_q <= '0;
@@ -266,13 +324,14 @@ module reliable_tx
         SendCell: begin
           s1_control_q <= 1'b0;
           s1_word_q    <= stage[cell_vc_q][127:0];
-          s1_valid_q   <= put;
-          gap_q        <= put ? '0 : gap_q + 4'd1;
-          if (put) cell_count_q <= cell_count_q + 5'd1;
+          s1_checked_q <= stage[cell_vc_q][127:0];
+          s1_valid_q   <= have;
+          gap_q        <= have ? '0 : gap_q + 4'd1;
+          if (have) cell_count_q <= cell_count_q + 5'd1;
           // The last word of a cell, or a tail with nothing behind it, ends the cell without a gap.
-          if (put && cell_count_q == 5'(CellWords - 1)) state_q <= SendEnd;
-          else if (put && stage[cell_vc_q][128] && stage_level[cell_vc_q] == 0) state_q <= SendEnd;
-          else if (!put && gap_over) state_q <= SendEnd;
+          if (have && cell_count_q == 5'(CellWords - 1)) state_q <= SendEnd;
+          else if (have && stage[cell_vc_q][128] && stage_level[cell_vc_q] == 0) state_q <= SendEnd;
+          else if (!have && gap_over) state_q <= SendEnd;
         end
         SendEnd: begin
           count_q[next_q[SlotW-1:0]] <= cell_count_q;
@@ -280,7 +339,7 @@ module reliable_tx
           next_q                     <= next_q + 8'd1;
           sent                       <= 1'b1;
           // The next cell follows without a pause.
-          if (up && any && !replay_wanted_q && next_q - first_q < 8'(CellWindow - 1)) begin
+          if (up && any && !replay_wanted_q && further_q) begin
             cell_vc_q    <= pick;
             turn_q       <= !pick;
             cell_count_q <= '0;
@@ -289,33 +348,33 @@ module reliable_tx
           end else state_q <= SendIdle;
         end
         SendFetch: begin
-          s1_valid_q  <= 1'b0;
-          replay_at_q <= replay_at_q + 1'b1;
-          state_q     <= SendReplay;
+          s1_valid_q <= 1'b0;
+          state_q    <= SendFetched;
         end
-        SendReplay: begin
-          s1_control_q <= 1'b0;
-          s1_word_q    <= replay_word_q;
-          replay_at_q  <= replay_at_q + 1'b1;
-          if (5'(replay_at_q) >= count_q[again_q[SlotW-1:0]]) state_q <= SendReplayEnd;
+        SendFetched: begin
+          s1_valid_q <= 1'b0;
+          state_q    <= SendReplay;
         end
         default: begin
-          resent      <= 1'b1;
-          again_q     <= again_q + 8'd1;
-          replay_at_q <= '0;
-          state_q     <= replay_wanted_q || again_q + 8'd1 == next_q ? SendIdle : SendFetch;
+          if (replay_q.control) begin
+            resent  <= 1'b1;
+            again_q <= again_q + 8'd1;
+            if (replay_wanted_q || again_q + 8'd1 == next_q) state_q <= SendIdle;
+          end else begin
+            s1_control_q <= 1'b0;
+            s1_word_q    <= replay_word_q;
+            s1_checked_q <= replay_word_q;
+          end
         end
       endcase
       // Every control word carries credits and a pending request.
-      if (state_q == SendIdle || state_q == SendEnd || state_q == SendReplayEnd) begin
-        if (carries) begin
-          idle_q   <= '0;
-          reported_q   <= freed;
-          resend_q <= status.gap;
-        end
+      if (carries) begin
+        idle_q     <= '0;
+        reported_q <= freed;
+        resend_q   <= status.gap;
       end
     end
-    if (request) replay_wanted_q <= 1'b1;
+    if (request_q) replay_wanted_q <= 1'b1;
 
     if (clear) begin
       state_q         <= SendIdle;
@@ -346,7 +405,7 @@ module reliable_tx
       s2_valid_q   <= s1_valid_q;
       s2_control_q <= s1_control_q;
       s2_word_q    <= s1_word_q;
-      s2_part_q    <= crc_data(s1_word_q, s1_control_q);
+      s2_part_q    <= crc_aligned(s1_checked_q);
       if (s2_valid_q) crc_q <= s2_control_q ? '1 : crc;
       link_valid   <= s2_valid_q;
       link_control <= s2_control_q;

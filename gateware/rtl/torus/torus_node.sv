@@ -6,7 +6,9 @@ module torus_node
   import apelink_pkg::*;
 #(
     // Words of an input buffer of the router; a power of two.
-    parameter int unsigned DEPTH = 512
+    parameter int unsigned DEPTH = 512,
+    // 1: packets from the node leave space in the buffers of reliable links (torus_router).
+    parameter bit RESERVE = 1'b0
 ) (
     input logic clk,
     input logic rst,
@@ -66,6 +68,7 @@ module torus_node
   torus_word_t [TorusPorts-1:0] in_word, out_word;
   torus_words_t [TorusInputs-1:0] used, space;
   logic [TorusInputs-1:0] freed;
+  logic [TorusLinks-1:0][9:0] empty_space;
   logic unused_used;
 
   torus_router #(
@@ -141,6 +144,8 @@ module torus_node
         .rx_data   (rx_data[i])
     );
 
+    // Credits of the compatible protocol do not say when the buffer at the far end is empty.
+    assign empty_space[i] = compatible[i] || !RESERVE ? '0 : capacity - 10'd2;
     assign up[i]          = compatible[i] ? channel_up[i] : r_up;
     assign out_ready[i]   = compatible[i] ? a_ready : r_ready;
     assign space[2*i+:2]  = compatible[i] ? a_space : r_space;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: SHL-2.1
 // Torus router: seven ports (six links, the node), two VCs, virtual cut-through, dimension order.
 // A header leaves only if its whole packet fits into the next buffer; an output VC belongs to its packet
-// until the tail; inputs take turns by packet. Header to header: five cycles.
+// until the tail; inputs take turns by packet. With `empty_space`, a packet from the node leaves only if
+// beyond it another of its size would fit, or half of the rest of the buffer is free: injection then cannot
+// fill the buffers that packets under way need (raises the saturation of uniform traffic, lowers that of
+// fixed flows).
+// Header to header: five cycles.
 module torus_router
   import nanet_torus_pkg::*;
 #(
@@ -15,13 +19,15 @@ module torus_router
 
     /*
      * configuration: lattice, coordinates; links in use; links whose packets do not interleave; VC rule of
-     * route()
+     * route(); payload space of the empty buffer at the far end of each link, 0: packets from the node leave
+     * as all others
      */
     input torus_size_t                  size,
     input torus_node_t                  me,
     input logic        [TorusLinks-1:0] connected,
     input logic        [TorusLinks-1:0] atomic,
     input logic                         balanced,
+    input logic        [TorusLinks-1:0][9:0] empty_space,
 
     /*
      * inputs; the sender holds credit for each word
@@ -64,6 +70,7 @@ module torus_router
   logic [Inputs-1:0][10:0] need, front_need_q, moved_need_q;  // payload words of a packet
   logic [Inputs-1:0] buffer_valid, front_valid_q, front_tail, fits_q, pop, take, lost;
   torus_words_t [Inputs-1:0] avail_q;  // space of an output VC that no packet has reserved
+  logic [Inputs-1:0][10:0] half_q;     // longest packet beyond which half of the rest was free a cycle ago
 
   // Whether a packet fits into a space.
   function automatic logic fits(input logic [10:0] words, input torus_words_t there);
@@ -112,18 +119,23 @@ module torus_router
   end
 
   for (genvar i = 0; i < Inputs; i++) begin : gen_front
-    logic loaded_fits, front_fits;
+    localparam bit Local = i / 2 == int'(TorusLocal);
+    logic loaded_fits, front_fits, loaded_more, front_more;
     assign take[i]     = !front_valid_q[i] || pop[i];
     assign need[i]     = buffer[i].word.data[47] ? '0 : payload_words(buffer[i].word.data[61:48]);
     assign loaded_fits = fits(need[i], avail_q[{buffer[i].port, buffer[i].vc}]);
     assign front_fits  = fits(front_need_q[i], avail_q[{front_q[i].port, front_q[i].vc}]);
+    assign loaded_more = !Local || need[i] <= half_q[{buffer[i].port, buffer[i].vc}] ||
+                         fits({need[i][9:0], 1'b0}, avail_q[{buffer[i].port, buffer[i].vc}]);
+    assign front_more  = !Local || front_need_q[i] <= half_q[{front_q[i].port, front_q[i].vc}] ||
+                         fits({front_need_q[i][9:0], 1'b0}, avail_q[{front_q[i].port, front_q[i].vc}]);
     always_ff @(posedge clk) begin
       if (take[i]) begin
         front_q[i]       <= buffer[i];
         front_need_q[i]  <= need[i];
         front_valid_q[i] <= buffer_valid[i] && !buffer[i].drop;
       end
-      fits_q[i] <= take[i] ? loaded_fits : front_fits;
+      fits_q[i] <= take[i] ? loaded_fits && loaded_more : front_fits && front_more;
       freed[i]  <= buffer_valid[i] && take[i];
       if (rst) begin
         front_valid_q[i] <= 1'b0;
@@ -221,6 +233,8 @@ module torus_router
       localparam int unsigned L = 2 * o + v;
       logic head, tail, leaves;
       torus_words_t reserved_q, held;  // words of granted packets that have not left
+      logic [11:0] half;
+      logic [9:0] full;
 
       always_comb begin
         head = 1'b0;
@@ -233,6 +247,8 @@ module torus_router
         end
       end
 
+      assign full        = o < TorusLinks ? empty_space[o%TorusLinks] : '0;
+      assign half        = {1'b0, avail_q[L].data, 1'b0} - {2'b0, full};
       assign leaves      = out_valid[o] && out_ready[o] && out_vc[o] == 1'(v);
       assign held.data   = reserved_q.data + (fresh_q[L] ? 10'(words) : '0);
       assign held.header = reserved_q.header + (fresh_q[L] ? (only ? 8'd1 : 8'd2) : '0);
@@ -247,12 +263,14 @@ module torus_router
         // A word that leaves lowers the space one cycle later.
         avail_q[L].data   <= space[L].data > held.data ? space[L].data - held.data : '0;
         avail_q[L].header <= space[L].header > held.header ? space[L].header - held.header : '0;
+        half_q[L]         <= half[11] ? '0 : half[10:0];
         if (rst) begin
           fresh_q[L] <= 1'b0;
           older_q[L] <= 1'b0;
           busy_q[L]  <= 1'b0;
           reserved_q <= '0;
           avail_q[L] <= '0;
+          half_q[L]  <= '0;
         end
       end
     end

@@ -16,15 +16,18 @@ def run(settings: Settings, sheet: Sheet) -> None:
     from nanet import _core
 
     for k in (4, 8):
-        for rule in ("infn", "balanced"):
-            sheet(f"{k}x{k}x{k} around saturation, VC rule {rule}")
-            found = saturation(k, balanced=rule == "balanced", cycles=20_000 if k == 4 else 8_000)
+        for suffix in ("", "_balanced", "_reserve"):
+            rule = "balanced" if suffix == "_balanced" else "infn"
+            injection = "reserve" if suffix == "_reserve" else "plain"
+            sheet(f"{k}x{k}x{k} around saturation, VC rule {rule}, injection {injection}")
+            found = saturation(
+                k, balanced=rule == "balanced", reserve=injection == "reserve",
+                cycles=20_000 if k == 4 else 8_000,
+            )  # fmt: skip
             if any(row["deadlocked"] for row in found):
                 raise RuntimeError(f"{k}x{k}x{k}, VC rule {rule}: the model is in deadlock")
-            sheet.rows += [
-                {"measured": "saturation", "size": f"{k}x{k}x{k}", "vc_rule": rule, **row} for row in found
-            ]
-            suffix = "" if rule == "infn" else "_balanced"
+            about = {"size": f"{k}x{k}x{k}", "vc_rule": rule, "injection": injection}
+            sheet.rows += [{"measured": "saturation", **about, **row} for row in found]
             sheet.figures[f"saturation_{k}{suffix}"] = max(row["accepted"] for row in found)
     rates = []
     timing = {**_core.torus.timing("router"), "buffer_words": 63}
@@ -56,9 +59,9 @@ def _against_rtl(sheet: Sheet) -> None:
     sheet.figures["hop_cycles"] = float(rtl.hop_cycles(program))
     sheet.figures["payload_efficiency"] = rtl.payload_efficiency()
     throughput, latency = 0.0, 0.0
-    for pattern, load in rtl.LOADS:
+    for pattern, load, cycles in rtl.LOADS:
         sheet(f"4x4x4 {pattern}, load {load:g}, simulated routers")
-        row = rtl.compare(program, 4, pattern, load)
+        row = rtl.compare(program, 4, pattern, load, cycles)
         sheet.rows.append({"measured": "model against RTL", **row})
         throughput = max(throughput, abs(row["throughput_error"]))
         latency = max(latency, abs(row["latency_error"]))

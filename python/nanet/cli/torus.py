@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet torus`: load sweep of the event-driven model, curves of the historic card, lattice-QCD balance."""
+"""`nanet torus`: load sweep of the event-driven model, a program on it, historic curves, lattice-QCD."""
 
 from __future__ import annotations
 
+import contextlib
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,6 +19,7 @@ from nanet.report.output import check_writable, console, write_json
 
 WHAT = {
     "sweep": "latency and accepted load against offered load",
+    "demo": "a parallel program with a live picture, bit errors on a link survived",
     "curves": "half round trip and bandwidth of the historic card",
     "lqcd": "bandwidth that lattice QCD requires, and what links give",
 }
@@ -34,6 +37,10 @@ def torus(
     plots: Annotated[
         str | None, typer.Option("--plots", metavar="DIR", help="Write figures there (sweep, curves).")
     ] = None,
+    monitor: Annotated[
+        str | None,
+        typer.Option("--monitor", metavar="HOST:PORT", help="Serve the monitor page here (demo)."),
+    ] = None,
     json_file: JsonFile = None,
 ) -> None:
     """Model of a 3D torus: packets as events, in cycles (docs/torus.md)."""
@@ -41,6 +48,14 @@ def torus(
         raise UsageError(f"torus {what}: must be one of {', '.join(WHAT)}{near(what, list(WHAT))}")
     if plots is not None and what == "lqcd":
         raise UsageError(f"--plots {plots}: torus lqcd draws no figures; sweep and curves do")
+    if plots is not None and what == "demo":
+        raise UsageError(f"--plots {plots}: torus demo draws on the terminal; sweep and curves write figures")
+    if monitor is not None:
+        from nanet.monitor.link import check_address
+
+        if what != "demo":
+            raise UsageError(f"--monitor {monitor}: only torus demo has a page")
+        check_address(monitor)
     check_writable(json=json_file)
     folder = Path(plots) if plots is not None else None
     if folder is not None:
@@ -51,8 +66,13 @@ def torus(
                 f"--plots {describe_os_error(error)}: give a folder that can be written"
             ) from None
     out = console(json_file)
-    run = {"sweep": _sweep, "curves": _curves, "lqcd": _lqcd}[what]
-    write_json({"torus": what, **run(config[Torus], out, folder)}, json_file)
+    if what == "demo":
+        result = _demo(config[Torus], out, monitor)
+    else:
+        result = {"sweep": _sweep, "curves": _curves, "lqcd": _lqcd}[what](config[Torus], out, folder)
+    write_json({"torus": what, **result}, json_file)
+    if what == "demo" and not (result["complete"] or result["stopped"]):
+        raise typer.Exit(1)
 
 
 def _table(out: Any, head: tuple[str, ...], rows: list[list[Any]]) -> None:
@@ -73,6 +93,7 @@ def _sweep(settings: Torus, out: Any, folder: Path | None) -> dict[str, Any]:
     timing = _core.torus.timing(settings.link)
     if settings.buffer:
         timing["buffer_words"] = settings.buffer
+    timing["reserve"] = settings.injection == "reserve"
     size = values.torus_size(settings.size)
     given: dict[str, Any] = {
         "pattern": settings.traffic,
@@ -87,7 +108,7 @@ def _sweep(settings: Torus, out: Any, folder: Path | None) -> dict[str, Any]:
     try:
         if settings.engine == "rtl":
             _check_rtl(settings, timing["buffer_words"])
-            rows = rtl.sweep(size, buffer_words=timing["buffer_words"], **given)
+            rows = rtl.sweep(size, buffer_words=timing["buffer_words"], reserve=timing["reserve"], **given)
         else:
             rows = sweep.sweep(size, timing, **given)
     except ValueError as error:
@@ -117,6 +138,68 @@ def _sweep(settings: Torus, out: Any, folder: Path | None) -> dict[str, Any]:
         "timing": timing,
         "rows": rows,
     }
+
+
+REFRESH_S, LINE_S = 0.06, 1.0  # between two pictures; between lines without a terminal
+
+
+def _demo(settings: Torus, out: Any, page: str | None) -> dict[str, Any]:
+    from nanet import __version__, _core
+    from nanet.monitor.link import Monitor
+    from nanet.run.process import stop_signals
+    from nanet.torus.demo import Demo, Tick
+    from nanet.torus.live import View, summary
+
+    size = values.torus_size(settings.size)
+    timing = {**_core.torus.timing("reliable"), "reserve": settings.injection == "reserve"}
+    if settings.buffer:
+        timing["buffer_words"] = settings.buffer
+    try:
+        demo = Demo(
+            size, timing, iterations=settings.iterations, word_rate=settings.errors,
+            balanced=settings.vc_rule == "balanced", seed=settings.seed,
+        )  # fmt: skip
+    except ValueError as error:
+        raise UsageError(f"torus: {error}") from None
+    title = f"nanet torus demo: {settings.size} nodes, reliable links, halo exchange, transposition, sum"
+    view = View(demo, title)
+    latest: Tick | None = None
+    with contextlib.ExitStack() as stack:
+        stop = stack.enter_context(stop_signals())
+        served = None
+        if page is not None:
+            about = {"shows": "torus", "version": __version__, "size": list(size), "title": title}
+            served = stack.enter_context(Monitor(page, about))
+            out.print(f"monitor: {served.url}", highlight=False, markup=False, soft_wrap=True)
+        show = lambda: None  # noqa: E731
+        if out.is_terminal:
+            from rich.live import Live
+
+            live = stack.enter_context(Live(view, console=out, auto_refresh=False, transient=True))
+            show = lambda: live.update(view, refresh=True)  # noqa: E731
+        else:
+            out.print(title)
+        following = time.monotonic() + LINE_S
+        try:
+            for latest in demo.ticks():
+                view.update(latest)
+                show()
+                if served is not None:
+                    served.publish(lambda tick=latest: demo.snapshot(tick), last=latest.count["done"])
+                if not out.is_terminal and time.monotonic() >= following:
+                    out.print(demo.line(latest), markup=False, soft_wrap=True)
+                    following = time.monotonic() + LINE_S
+                if stop.signals:
+                    break
+                if out.is_terminal or served is not None:
+                    time.sleep(REFRESH_S)
+        except RuntimeError as error:
+            out.print(f"[red]torus: {error}[/]")
+            raise typer.Exit(1) from None
+    assert latest is not None
+    result = {**demo.result(latest.count), "stopped": bool(stop.signals)}
+    out.print(summary(result))
+    return {**result, "vc_rule": settings.vc_rule, "timing": timing}
 
 
 def _check_rtl(settings: Torus, buffer_words: int) -> None:

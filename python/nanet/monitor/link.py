@@ -136,6 +136,18 @@ class Monitor:
             self._next_physics = now + PHYSICS_S
             self._physics(core, now)
 
+    def publish(self, snapshot: Callable[[], dict[str, Any]], *, last: bool = False) -> None:
+        """Sends a snapshot of another program than the trigger, if one is due; last: at its end."""
+        now = time.monotonic()
+        before = self._watchers
+        self._hear()
+        if last:
+            self._link.settimeout(1.0)
+        elif now < self._next and not self._watchers > before:
+            return
+        self._next = now + (WATCHED_S if self._watchers else UNWATCHED_S)
+        self._send({"kind": "result" if last else "snapshot", "t": now, "snapshot": snapshot()})
+
     def finish(self, core: Any, result: dict[str, Any]) -> None:
         """Sends the final result."""
         self._link.settimeout(1.0)  # the run has ended: blocking is harmless

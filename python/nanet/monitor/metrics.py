@@ -25,6 +25,7 @@ LABELLED = {
     "nanet_primitives_withheld": ("reason", "Events without a primitive sent, by reason."),
     "nanet_packets_lost": ("reason", "Valid packets that were not used, by reason."),
     "nanet_packets_recorded": ("outcome", "Packets by outcome of their recording."),
+    "nanet_torus_cells": ("outcome", "Cells of reliable links of the torus, by outcome."),
 }
 # Counts by name of a refusal (docs/formats.md): metric -> key of the JSON, help text.
 REFUSALS = {

@@ -25,6 +25,7 @@ from prometheus_client.exposition import choose_encoder
 from nanet.detector import load_or_default
 from nanet.monitor.metrics import TriggerCollector
 from nanet.monitor.state import State
+from nanet.monitor.torus import TorusCollector, TorusState
 from nanet.report.counters import for_page
 
 MAX_WATCHERS = 64
@@ -75,24 +76,28 @@ class Server:
 
     def __init__(self, event_ring: Any, on_watchers: Callable[[int], None] = lambda watchers: None) -> None:
         """event_ring: event samples; on_watchers: called with the number of open pages when it changes."""
-        self.state = State()
+        self.state: State | TorusState = State()
         self.event_ring = event_ring
         self.on_watchers = on_watchers
         self.watchers: set[Watcher] = set()
         self.over = asyncio.Event()
-        self._collector = TriggerCollector(self.state)
+        self._collector: TriggerCollector | TorusCollector = TriggerCollector(self.state)
         self._registry = CollectorRegistry()
         self._registry.register(self._collector)
 
     def take(self, data: bytes) -> None:
         """Takes a message of the trigger: updates the state, and passes it to the pages."""
         message = json.loads(data)
+        if message.get("shows") == "torus" and isinstance(self.state, State):
+            self._show_torus()
         kind = self.state.take(message)
         self._collector.watchers = len(self.watchers)
         if not self.watchers:
             return
         if kind in ("snapshot", "result"):
             self._offer("state", self.state.feed())
+            if isinstance(self.state, TorusState):
+                return
             events = self.event_ring.take()
             self.event_ring.request(EVENTS_PER_UPDATE)
             if events:
@@ -102,6 +107,12 @@ class Server:
             if message["events"]:
                 self._offer("events", {"type": "events", "events": message["events"]})
 
+    def _show_torus(self) -> None:
+        self.state = TorusState()
+        self._registry.unregister(self._collector)
+        self._collector = TorusCollector(self.state)
+        self._registry.register(self._collector)
+
     def _offer(self, kind: str, message: dict[str, Any]) -> None:
         text = json.dumps(message, separators=(",", ":"))
         for watcher in self.watchers:
@@ -110,7 +121,7 @@ class Server:
     def application(self) -> web.Application:
         """Routes of the server, all GET."""
         app = web.Application(middlewares=[self._guard], client_max_size=1024)
-        app.router.add_get("/", functools.partial(self._file, "index.html"))
+        app.router.add_get("/", self._page)
         app.router.add_get("/static/{name:[A-Za-z0-9.]+}", self._static)
         app.router.add_get("/static/vendor/{name:[A-Za-z0-9.]+}", self._vendor)
         app.router.add_get("/feed", self._feed)
@@ -137,6 +148,9 @@ class Server:
         if suffix not in TYPES or not path.is_file():
             raise web.HTTPNotFound
         return web.Response(body=path.read_bytes(), content_type=TYPES[suffix], charset="utf-8")
+
+    async def _page(self, request: web.Request) -> web.Response:
+        return await self._file(self.state.page, request)
 
     async def _static(self, request: web.Request) -> web.Response:
         return await self._file(request.match_info["name"], request)

@@ -21,6 +21,8 @@ RATES = ("events_built", "packets_in", "bytes_in", "frames_out", "rings", "frame
 class State:
     """Takes messages of the trigger; source of all data of the page and the metrics."""
 
+    page = "index.html"
+
     def __init__(self) -> None:
         self.about: dict[str, Any] = {}
         self.detector = ""  # file; "": NA62's

@@ -39,12 +39,14 @@ def sweep(
 AROUND = {4: (0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 1.0), 8: (0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 1.0)}
 
 
-def saturation(k: int, *, balanced: bool = False, cycles: int = 8000) -> list[dict[str, Any]]:
+def saturation(
+    k: int, *, balanced: bool = False, reserve: bool = False, cycles: int = 8000
+) -> list[dict[str, Any]]:
     """Rows of a sweep around the saturation of a k^3 torus: uniform packets of 18 words, direct wires.
 
     Buffers of 63 words, 3.5 packets. The largest `accepted` is the saturation.
     """
     from nanet import _core
 
-    timing = {**_core.torus.timing("router"), "buffer_words": 63}
+    timing = {**_core.torus.timing("router"), "buffer_words": 63, "reserve": reserve}
     return sweep((k, k, k), timing, loads=AROUND[k], balanced=balanced, cycles=cycles)

@@ -64,9 +64,9 @@ nb::bytes bytes_of(const torus::Word& word) {
 
 torus::Timing timing_of(const nb::dict& d) {
   torus::Timing t;
-  for (const auto& [key, value] : d) {
-    const auto name = nb::cast<std::string>(key);
-    const auto take = [&](const char* known, auto& field) {
+  for (const auto& entry : d) {
+    const auto name = nb::cast<std::string>(entry.first);
+    const auto take = [&, &value = entry.second](const char* known, auto& field) {
       if (name != known) return false;
       field = nb::cast<std::decay_t<decltype(field)>>(value);
       return true;
@@ -74,7 +74,8 @@ torus::Timing timing_of(const nb::dict& d) {
     if (!(take("route_cycles", t.route_cycles) || take("out_cycles", t.out_cycles) ||
           take("link_cycles", t.link_cycles) || take("credit_cycles", t.credit_cycles) ||
           take("cell_words", t.cell_words) || take("packet_cycles", t.packet_cycles) ||
-          take("buffer_words", t.buffer_words) || take("atomic", t.atomic)))
+          take("retry_cycles", t.retry_cycles) || take("buffer_words", t.buffer_words) ||
+          take("turn_packets", t.turn_packets) || take("reserve", t.reserve) || take("atomic", t.atomic)))
       throw std::invalid_argument(name + " is no stage time of the torus model");
   }
   return t;
@@ -88,7 +89,10 @@ nb::dict timing_dict(const torus::Timing& t) {
   d["credit_cycles"] = t.credit_cycles;
   d["cell_words"] = t.cell_words;
   d["packet_cycles"] = t.packet_cycles;
+  d["retry_cycles"] = t.retry_cycles;
   d["buffer_words"] = t.buffer_words;
+  d["turn_packets"] = t.turn_packets;
+  d["reserve"] = t.reserve;
   d["atomic"] = t.atomic;
   return d;
 }
@@ -106,6 +110,21 @@ nb::dict result_dict(const torus::LoadResult& r) {
   d["link_load_max"] = r.link_load_max;
   d["link_load_mean"] = r.link_load_mean;
   d["deadlocked"] = r.deadlocked;
+  return d;
+}
+
+nb::dict progress_dict(const torus::Progress& p) {
+  nb::dict d;
+#define NANET_LINE(name, metric, text) d[#name] = p.name;
+  NANET_TORUS_COUNTERS(NANET_LINE)
+#undef NANET_LINE
+  d["cycles"] = p.cycles;
+  d["events"] = p.events;
+  d["mean_cycles"] = p.mean_cycles;
+  d["p99_cycles"] = p.p99_cycles;
+  d["max_cycles"] = p.max_cycles;
+  d["done"] = p.done;
+  d["deadlocked"] = p.deadlocked;
   return d;
 }
 
@@ -228,6 +247,46 @@ void bind_torus(nb::module_& m) {
           },
           "packets"_a,
           "(cycle, from, to, payload bytes) of packets -> (head, tail) cycles at the destination.")
+      .def(
+          "damage",
+          [](torus::Model& model,
+             const std::vector<std::tuple<std::uint32_t, std::uint8_t, double, std::uint64_t, std::uint64_t>>&
+                 list) {
+            std::vector<torus::LinkErrors> errors;
+            for (const auto& [node, port, rate, from, to] : list)
+              errors.push_back({node, port, rate, from, to});
+            model.damage(errors);
+          },
+          "errors"_a,
+          "(node, output port, probability of a damaged word, first cycle, end) of reliable links, for all "
+          "runs that follow.")
+      .def(
+          "start",
+          [](torus::Model& model, std::uint32_t iterations, std::uint32_t packets,
+             std::uint32_t payload_bytes, std::uint32_t compute_cycles, bool transpose,
+             bool sum) { model.start({iterations, packets, payload_bytes, compute_cycles, transpose, sum}); },
+          "iterations"_a, "packets"_a = 16, "payload_bytes"_a = 1024, "compute_cycles"_a = 4000,
+          "transpose"_a = true, "sum"_a = true,
+          "Begins a program on every node: a halo exchange (packets to each neighbour), a transposition "
+          "(x, y, z) to (z, y, x), a sum over all nodes by rings, computation.")
+      .def(
+          "advance",
+          [](torus::Model& model, std::uint64_t cycles) {
+            torus::Progress p;
+            {
+              const nb::gil_scoped_release released;
+              p = model.advance(cycles);
+            }
+            return progress_dict(p);
+          },
+          "cycles"_a, "Runs the program for at most this number of cycles: counters, latency, done.")
+      .def(
+          "link_resent",
+          [](const torus::Model& model) {
+            const auto cells = model.link_resent();
+            return column(std::vector<std::uint64_t>(cells.begin(), cells.end()));
+          },
+          "Cells sent again per link of the last run, index node * 6 + port. uint64.")
       .def(
           "link_words",
           [](const torus::Model& model) {

@@ -84,6 +84,15 @@
   X(ring_full, "nanet_packets_recorded", "packets lost because the writer was a whole ring (64 MiB) behind") \
   X(write_failed, "nanet_packets_recorded", "packets lost because the disk accepted no more data")
 
+// Torus model that carries a program (torus::Progress, `nanet torus demo`).
+#define NANET_TORUS_COUNTERS(X)                                                        \
+  X(iterations, "nanet_torus_iterations", "iterations completed by every node")        \
+  X(packets, "nanet_torus_packets", "packets delivered")                               \
+  X(words, "nanet_torus_words", "words of 16 B delivered, header and footer included") \
+  X(cells_sent, "nanet_torus_cells", "cells sent the first time")                      \
+  X(cells_damaged, "nanet_torus_cells", "cells refused for their CRC")                 \
+  X(cells_resent, "nanet_torus_cells", "cells sent again: damaged, or behind them")
+
 // Latency histograms by stage: name, start, end.
 #define NANET_STAGES(X)                                                                           \
   X(gather, "kernel time stamp of the frame's first packet", "event written")                     \
@@ -114,6 +123,9 @@ inline constexpr CounterDescription counter_descriptions[] = {
 #undef NANET_LINE
 #define NANET_LINE(name, metric, text) {"recorded", #name, metric, text},
                 NANET_RECORD_COUNTERS(NANET_LINE)
+#undef NANET_LINE
+#define NANET_LINE(name, metric, text) {"program", #name, metric, text},
+                    NANET_TORUS_COUNTERS(NANET_LINE)
 #undef NANET_LINE
 };
 

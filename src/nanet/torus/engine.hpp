@@ -36,6 +36,10 @@ class Model::Engine {
   std::vector<Delivery> play(std::span<const Injection> list);
   LoadResult exchange(std::uint32_t packets, std::uint32_t payload_bytes);
   std::span<const std::uint64_t> link_words() const { return words_; }
+  std::span<const std::uint64_t> link_resent() const { return resent_; }
+  void damage(std::span<const LinkErrors> errors);
+  void start(const Program& program);
+  Progress advance(std::uint64_t cycles);
 
  private:
   // SplitMix64.
@@ -87,6 +91,8 @@ class Model::Engine {
     std::uint64_t wake = never;
     std::uint16_t requests = 0;
     std::uint8_t next_lane = 0;
+    std::uint8_t turn_lane = 0;
+    std::uint8_t turn = 0;  // packets of turn_lane in its turn
     bool changed = false;
   };
 
@@ -96,6 +102,24 @@ class Model::Engine {
     std::uint32_t used[virtual_channels] = {};  // words in the local lanes
     std::uint8_t next_vc = 0;
     bool blocked = false;
+  };
+
+  // A step of a program: a node sends as many packets as it receives.
+  struct Step {
+    std::uint32_t packets, words;  // to each
+    std::uint8_t ports;            // bits of the outputs to them; 0: to the partner of the transposition
+  };
+
+  // A node's state in a program.
+  struct Rank {
+    std::uint64_t ready = 0;  // end of computation, or of the injection of the packet before
+    std::uint32_t step = 0, sent = 0;
+    bool waiting = false;
+  };
+
+  // Delays by damaged cells of a packet on a link: of its header, and of its tail.
+  struct Repetition {
+    std::uint32_t header = 0, tail = 0;
   };
 
   std::uint32_t words_of(std::uint32_t payload_bytes) const;
@@ -123,6 +147,11 @@ class Model::Engine {
   void wait_for(std::uint32_t n, std::uint64_t not_before = 0);
   void inject(std::uint32_t n);
 
+  // Programs and link errors (program.cpp).
+  void next_of_program(std::uint32_t n, std::uint64_t not_before);
+  void arrived(std::uint32_t n, std::uint32_t step);
+  Repetition repeat(std::uint32_t link, std::uint32_t words);
+
   ModelOptions o_;
   Timing t_;
   std::uint32_t nodes_;
@@ -136,6 +165,14 @@ class Model::Engine {
   std::vector<Coordinates> place_;
   std::vector<std::uint32_t> far_;    // neighbour by node * 6 + port
   std::vector<std::uint64_t> words_;  // by node * 6 + port
+  std::vector<std::uint64_t> resent_;
+  std::vector<LinkErrors> errors_;
+  Random error_random_{};
+  std::uint64_t cells_sent_ = 0, cells_damaged_ = 0, cells_resent_ = 0;
+  std::vector<Step> steps_;  // of an iteration; empty: no program
+  std::vector<Rank> rank_;
+  std::vector<std::uint32_t> received_;  // by node and step modulo received_steps_
+  std::uint32_t received_steps_ = 0, last_step_ = 0, compute_cycles_ = 0;
   std::vector<std::uint32_t> changed_;
   std::span<const Injection> list_;
   std::vector<std::uint32_t> order_, list_at_;

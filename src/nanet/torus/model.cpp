@@ -26,7 +26,8 @@ Model::Engine::Engine(const ModelOptions& options)
       random_(nodes_),
       place_(nodes_),
       far_(std::size_t{nodes_} * 6),
-      words_(std::size_t{nodes_} * 6) {
+      words_(std::size_t{nodes_} * 6),
+      resent_(std::size_t{nodes_} * 6) {
   changed_.reserve(output_.size());
   for (std::uint32_t n = 0; n < nodes_; ++n) {
     place_[n] = o_.lattice.at(n);
@@ -44,6 +45,7 @@ LoadResult Model::Engine::run(const Traffic& traffic) {
   check(traffic.pattern != Pattern::transpose || o_.lattice.size[0] == o_.lattice.size[2],
         "pattern = transpose: sizes of x and z must be equal; choose another size or pattern");
   traffic_ = &traffic;
+  steps_.clear();
   deliveries_.clear();
   probability_ = traffic.load / words;
   log_miss_ = std::log1p(-probability_);
@@ -64,6 +66,7 @@ LoadResult Model::Engine::run(const Traffic& traffic) {
 
 std::vector<Delivery> Model::Engine::play(std::span<const Injection> list) {
   traffic_ = nullptr;
+  steps_.clear();
   measure_from_ = 0;
   measure_to_ = never;
   for (const Injection& i : list) {
@@ -127,6 +130,9 @@ void Model::Engine::reset() {
     for (Slot& slot : output.slot) slot.credit = static_cast<std::int32_t>(t_.buffer_words);
   std::fill(source_.begin(), source_.end(), Source{});
   std::fill(words_.begin(), words_.end(), 0);
+  std::fill(resent_.begin(), resent_.end(), 0);
+  error_random_.state = o_.seed ^ 0x6C696E6B;
+  cells_sent_ = cells_damaged_ = cells_resent_ = 0;
   latency_.clear();
   events_ = in_flight_ = delivered_words_ = latency_sum_ = latency_max_ = now_ = 0;
 }
@@ -214,8 +220,24 @@ LoadResult Model::exchange(std::uint32_t packets, std::uint32_t payload_bytes) {
   return engine_->exchange(packets, payload_bytes);
 }
 
+void Model::damage(std::span<const LinkErrors> errors) {
+  engine_->damage(errors);
+}
+
+void Model::start(const Program& program) {
+  engine_->start(program);
+}
+
+Progress Model::advance(std::uint64_t cycles) {
+  return engine_->advance(cycles);
+}
+
 std::span<const std::uint64_t> Model::link_words() const {
   return engine_->link_words();
+}
+
+std::span<const std::uint64_t> Model::link_resent() const {
+  return engine_->link_resent();
 }
 
 }  // namespace nanet::torus

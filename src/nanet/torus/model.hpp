@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "nanet/stats/counter_list.hpp"
 #include "nanet/torus/route.hpp"
 #include "nanet/torus/timing.hpp"
 
@@ -62,6 +63,39 @@ struct Delivery {
   std::uint64_t head = 0, tail = 0;  // cycles at the local output of the destination; 0: not delivered
 };
 
+// Words of a reliable link damaged at random; their cells are sent again (go-back-N).
+struct LinkErrors {
+  std::uint32_t node = 0;
+  std::uint8_t port = 0;               // output, 0 to 5
+  double word_rate = 0;                // probability of a damaged word, at most 0.1
+  std::uint64_t from = 0, to = ~0ull;  // cycles
+};
+
+// Communication of a parallel program, on every node: a halo exchange with the six neighbours; a
+// transposition (x, y, z) to (z, y, x), where sizes allow it; a sum over all nodes by rings along X, Y and Z
+// (one packet of 16 B per step); computation. A node goes on once its packets of a step have left and those
+// for it are there.
+struct Program {
+  std::uint32_t iterations = 100;
+  std::uint32_t packets = 16;  // to each neighbour, and to the partner of the transposition
+  std::uint32_t payload_bytes = 1024;
+  std::uint32_t compute_cycles = 4'000;
+  bool transpose = true;
+  bool sum = true;
+};
+
+struct Progress {
+#define NANET_LINE(name, metric, text) std::uint64_t name = 0;
+  NANET_TORUS_COUNTERS(NANET_LINE)
+#undef NANET_LINE
+  std::uint64_t cycles = 0;  // since the start
+  std::uint64_t events = 0;
+  double mean_cycles = 0, p99_cycles = 0;  // creation to tail delivered
+  std::uint64_t max_cycles = 0;
+  bool done = false;
+  bool deadlocked = false;
+};
+
 class Model {
  public:
   // std::invalid_argument with key, value and remedy.
@@ -78,8 +112,16 @@ class Model {
   // tail.
   LoadResult exchange(std::uint32_t packets, std::uint32_t payload_bytes);
 
-  // Words per output link of the last run, index node * 6 + port; measured time only.
+  // Errors of links in all calls that follow; replaces those given before.
+  void damage(std::span<const LinkErrors> errors);
+
+  // Begins a program; advance() runs it for at most `cycles` cycles.
+  void start(const Program& program);
+  Progress advance(std::uint64_t cycles);
+
+  // Per output link of the last run, index node * 6 + port; words: measured time only.
   std::span<const std::uint64_t> link_words() const;
+  std::span<const std::uint64_t> link_resent() const;  // cells
 
  private:
   class Engine;

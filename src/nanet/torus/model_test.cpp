@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 #include <stdexcept>
 
@@ -114,6 +115,75 @@ TEST(TorusModel, ExchangeFillsTheLinks) {
   EXPECT_GT(r.accepted, 0.9);  // the node injects one word per cycle
 }
 
+TEST(TorusModel, ProgramEndsOnEveryLattice) {
+  for (const auto& [x, y, z] : shapes) {
+    for (const bool sum : {true, false}) {
+      const ModelOptions o = options(x, y, z, reliable_timing);
+      Model model(o);
+      model.start({.iterations = 7, .packets = 3, .payload_bytes = 256, .compute_cycles = 500, .sum = sum});
+      Progress p;
+      while (!p.done && !p.deadlocked) p = model.advance(700);
+      std::uint64_t each = 0;
+      for (const unsigned n : {x, y, z}) each += n > 1 ? 6 + (sum ? n - 1 : 0) : 0;
+      const std::uint64_t off_diagonal = x == z && x > 1 ? o.lattice.nodes() - x * y : 0;
+      EXPECT_TRUE(p.done);
+      EXPECT_EQ(p.iterations, 7u);
+      EXPECT_EQ(p.packets, 7 * (each * o.lattice.nodes() + 3 * off_diagonal));
+      EXPECT_EQ(p.cells_resent, 0u);
+    }
+  }
+}
+
+TEST(TorusModel, DamagedCellsAreSentAgainAndCounted) {
+  Model model(options(4, 4, 4, reliable_timing));
+  const Program program{.iterations = 20};
+  const auto all = [&] {
+    model.start(program);
+    Progress p;
+    while (!p.done && !p.deadlocked) p = model.advance(100'000);
+    return p;
+  };
+  const Progress clean = all();
+  const LinkErrors bad{.node = 21, .port = 0, .word_rate = 1e-2};
+  model.damage({&bad, 1});
+  const Progress p = all();
+  EXPECT_TRUE(p.done);
+  EXPECT_EQ(p.packets, clean.packets);
+  EXPECT_GT(p.cells_damaged, 100u);
+  EXPECT_GE(p.cells_resent, p.cells_damaged);
+  EXPECT_EQ(model.link_resent()[21 * 6], p.cells_resent);
+  EXPECT_GT(p.max_cycles, clean.max_cycles);
+}
+
+// Goodput of go-back-N: (1 - p) / (1 + (W - 1) p), W cells in a round trip.
+TEST(TorusModel, GoodputUnderErrorsIsThatOfGoBackN) {
+  const Timing timing = reliable_timing;
+  for (const double rate : {1e-3, 1e-2}) {
+    Model model(options(2, 1, 1, timing));
+    std::vector<Injection> list(4000, {0, 0, 1, 4096});
+    const double clean = static_cast<double>(model.play(list).back().tail);
+    const LinkErrors bad{.node = 0, .port = 0, .word_rate = rate / 17};
+    model.damage({&bad, 1});
+    const double slow = static_cast<double>(model.play(list).back().tail);
+    const double window = timing.retry_cycles / 17.0 + 1;
+    const double p = 1 - std::pow(1 - bad.word_rate, 17);
+    EXPECT_NEAR(clean / slow, (1 - p) / (1 + (window - 1) * p), 0.01);
+  }
+}
+
+// With space reserved at injection, the throughput of uniform traffic does not fall beyond saturation.
+TEST(TorusModel, ReserveHoldsTheThroughput) {
+  ModelOptions o = options(8, 8, 8);
+  o.timing.buffer_words = 63;
+  Traffic t;
+  t.load = 1;
+  t.warm_cycles = 3000;
+  t.cycles = 3000;
+  EXPECT_LT(Model(o).run(t).accepted, 0.40);
+  o.timing.reserve = true;
+  EXPECT_GT(Model(o).run(t).accepted, 0.44);
+}
+
 template <class F>
 std::string refused(F&& call) {
   try {
@@ -138,6 +208,14 @@ TEST(TorusModel, ErrorsNameKeyValueAndRemedy) {
   EXPECT_NE(refused([&] { Model(options(2, 2, 3)).run(t); }).find("sizes of x and z"), std::string::npos);
   const Injection outside{0, 0, 8, 0};
   EXPECT_NE(refused([&] { Model(options(2, 2, 2)).play({&outside, 1}); }).find("node 8"), std::string::npos);
+  const LinkErrors often{.word_rate = 0.5};
+  EXPECT_NE(refused([&] { Model(options(2, 2, 2, reliable_timing)).damage({&often, 1}); }).find("0 to 0.1"),
+            std::string::npos);
+  const LinkErrors none{};
+  EXPECT_NE(refused([&] { Model(options(2, 2, 2)).damage({&none, 1}); }).find("link = reliable"),
+            std::string::npos);
+  EXPECT_NE(refused([] { Model(options(1, 1, 1)).start({}); }).find("needs neighbours"), std::string::npos);
+  EXPECT_NE(refused([] { Model(options(2, 2, 2)).advance(1); }).find("call start"), std::string::npos);
   ModelOptions twice = options(2, 2, 2);
   twice.lattice.order = {0, 0, 1};
   EXPECT_EQ(refused([&] { Model m(twice); }), "order: must name each dimension once");

@@ -68,11 +68,14 @@ void Model::Engine::arbitrate(std::uint32_t o) {
       if (slot.passage != none) continue;
       const auto words = static_cast<std::int32_t>(packet_[passage.packet].words);
       if (link) {
-        const std::int32_t there = credit(slot, now_);
-        if (there < words) {
-          const std::int32_t rest = slot.credit + static_cast<std::int32_t>(slot.stream_words) - words;
+        const std::int32_t needed =
+            lane >= local_lane && t_.reserve
+                ? std::min(2 * words - 2, (static_cast<std::int32_t>(t_.buffer_words) + words + 1) / 2)
+                : words;
+        if (credit(slot, now_) < needed) {
+          const std::int32_t rest = slot.credit + static_cast<std::int32_t>(slot.stream_words) - needed;
           if (rest >= 0)
-            wake = std::min(wake, slot.stream_start + static_cast<std::uint64_t>(words - slot.credit));
+            wake = std::min(wake, slot.stream_start + static_cast<std::uint64_t>(needed - slot.credit));
           continue;
         }
       }
@@ -98,9 +101,21 @@ void Model::Engine::grant(std::uint32_t o, unsigned lane) {
   const Packet& packet = packet_[passage.packet];
   Slot& slot = output.slot[passage.vc];
   output.requests &= static_cast<std::uint16_t>(~(1u << lane));
-  output.next_lane = static_cast<std::uint8_t>((lane + 1) % lanes);
+  // A lane keeps the highest priority for a turn of several packets.
+  output.turn = static_cast<std::uint8_t>(lane == output.turn_lane ? output.turn + 1 : 1);
+  output.turn_lane = static_cast<std::uint8_t>(lane);
+  output.next_lane = static_cast<std::uint8_t>(lane);
+  if (output.turn >= t_.turn_packets) {
+    output.next_lane = static_cast<std::uint8_t>((lane + 1) % lanes);
+    output.turn = 0;
+  }
   const bool link = port != local_port;
-  const std::uint32_t occupied = link ? t_.occupied(packet.words) : packet.words;
+  Repetition repetition;
+  if (link) {
+    cells_sent_ += t_.cells(packet.words);
+    if (!errors_.empty()) repetition = repeat(node * 6 + port, packet.words);
+  }
+  const std::uint32_t occupied = link ? t_.occupied(packet.words) + repetition.tail : packet.words;
   slow(o, passage.vc ^ 1u, true);
   slot.passage = p;
   slot.lane = static_cast<std::uint8_t>(lane);
@@ -116,7 +131,7 @@ void Model::Engine::grant(std::uint32_t o, unsigned lane) {
                    passage.vchan};
     slot.beyond = q;
     const std::uint32_t there = far_[node * 6 + port];
-    schedule(now_ + t_.hop_cycles() + t_.passage(packet.words), head_event,
+    schedule(now_ + t_.hop_cycles() + t_.passage(packet.words) + repetition.header, head_event,
              there * lanes + ((port + 3) % 6) * virtual_channels + passage.vc, q);
     if (now_ >= measure_from_) words_[node * 6 + port] += packet.words;
   } else {
@@ -212,6 +227,7 @@ void Model::Engine::deliver(std::uint32_t id) {
   const std::uint64_t at = now_ - 1 + t_.out_cycles;
   --in_flight_;
   if (!deliveries_.empty()) deliveries_[packet.id].tail = at;
+  if (!steps_.empty()) arrived(packet.to, packet.id);
   if (at < measure_from_ || at >= measure_to_) return;
   delivered_words_ += packet.words;
   const std::uint64_t latency = at - packet.created;

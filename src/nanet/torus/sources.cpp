@@ -78,7 +78,9 @@ void Model::Engine::inject(std::uint32_t n) {
   schedule(now_ + t_.route_cycles, head_event, n * lanes + local_lane + vc, p);
   ++in_flight_;
   const std::uint64_t free = now_ + s.words;
-  if (traffic_ != nullptr) {
+  if (!steps_.empty()) {
+    next_of_program(n, free);
+  } else if (traffic_ != nullptr) {
     ++s.created;
     next_of_pattern(n, free);
   } else {

@@ -15,16 +15,22 @@ struct Timing {
                                     // both ways not included
   std::uint32_t cell_words = 0;     // words per control word of the reliable link; 0: no cells
   std::uint32_t packet_cycles = 0;  // further link words per packet (apelink: MAGIC, START, CREDIT)
+  std::uint32_t retry_cycles = 0;   // damaged cell -> its repetition (reliable link): round trip
   std::uint32_t buffer_words = 512;  // per VC of an input
+  std::uint32_t turn_packets = 8;    // of an input VC, before others have priority at an output
+  // A packet from the node enters a link only if beyond it another of its size would fit, or half of the rest
+  // of the buffer is free.
+  bool reserve = false;
   // Packets of the two VCs of a link do not interleave. Also the better approximation of the gateware's
   // turns by word: its saturation differs less from this than from two packets at half rate.
   bool atomic = true;
 
   constexpr std::uint32_t hop_cycles() const { return route_cycles + out_cycles; }
-  // Cycles that a packet of `words` words occupies a link.
-  constexpr std::uint32_t occupied(std::uint32_t words) const {
-    return words + packet_cycles + (cell_words == 0 ? 0 : (words + cell_words - 1) / cell_words);
+  constexpr std::uint32_t cells(std::uint32_t words) const {
+    return cell_words == 0 ? 0 : (words + cell_words - 1) / cell_words;
   }
+  // Cycles that a packet of `words` words occupies a link.
+  constexpr std::uint32_t occupied(std::uint32_t words) const { return words + packet_cycles + cells(words); }
   // Header out of a router -> header into the next. A cell is released when its control word is there.
   constexpr std::uint32_t passage(std::uint32_t words) const {
     return link_cycles + (cell_words == 0 ? 0 : (words < cell_words ? words : cell_words));
@@ -34,7 +40,8 @@ struct Timing {
 // Routers with direct wires, as in the simulation of routers alone.
 inline constexpr Timing router_timing{};
 // `reliable` link: cells of 16 words. link_cycles: estimate of lanes and cable, 8.5 Gb/s per lane.
-inline constexpr Timing reliable_timing{.link_cycles = 24, .cell_words = 16};
+// retry_cycles: both ways, and 40 cycles in the ports (bench of reliable_port).
+inline constexpr Timing reliable_timing{.link_cycles = 24, .cell_words = 16, .retry_cycles = 88};
 // `apelink` link: MAGIC, START, one CREDIT per packet.
 inline constexpr Timing apelink_timing{.link_cycles = 24, .packet_cycles = 3, .atomic = true};
 

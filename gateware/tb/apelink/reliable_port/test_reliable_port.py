@@ -80,14 +80,14 @@ def test_goodput_is_as_of_go_back_n(rate):
 FAULTS = {
     "order": (
         "reliable_rx",
-        "take     = up && right && is_cell && is_next",
-        "take     = up && right && is_cell",
+        "take     = up && right && is_cell_q && is_next",
+        "take     = up && right && is_cell_q",
     ),
-    "CRC": ("reliable_rx", "plain_q && sum_q == '1", "plain_q"),
-    "count": ("reliable_rx", "place = decide_q && !take ? start_q : wr_q", "place = wr_q"),
-    "window": ("reliable_tx", "window = next_q - first_q < 8'(CellWindow)", "window = 1'b1"),
+    "CRC": ("reliable_rx", "plain_q && equal_q == '1", "plain_q"),
+    "count": ("reliable_rx", "place = decided_q && !taken_q ? start_q : wr_q", "place = wr_q"),
+    "window": ("reliable_tx", "further_q <= unacknowledged < 8'(CellWindow - 1);", "further_q <= 1'b1;"),
     "credit": ("reliable_tx", "held = granted_q[v] - status.freed[v]", "held = 16'd0"),
-    "request": ("reliable_tx", "if (request) replay_wanted_q <= 1'b1;", ""),
+    "request": ("reliable_tx", "if (request_q) replay_wanted_q <= 1'b1;", ""),
     "credits at training": ("reliable_port", "-(16'(used[v].data) + 16'(used[v].header))", "16'd0"),
 }
 

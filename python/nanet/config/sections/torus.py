@@ -44,8 +44,17 @@ class Torus(Section):
     vc_rule: str = option(
         "infn", "Virtual channel of packets that do not wrap.", choices=("infn", "balanced")
     )
+    injection: str = option(
+        "plain",
+        "Space that a packet from a node needs: its own, or reserve: further space for packets under way.",
+        choices=("plain", "reserve"),
+    )
     buffer: int = option(0, "Words of an input buffer per VC; 0: 512.", low=0, high=1 << 20, unit="words")
     cycles: int = option(8000, "Measured cycles per load.", low=1, high=10**9)
     warm: int = option(2000, "Cycles before.", low=0, high=10**9)
     seed: int = shared.seed("Seed of the traffic.")
+    iterations: int = option(60, "Iterations of the program (demo).", low=3, high=1_000_000)
+    errors: float = option(
+        0.01, "Share of words that one link damages in the middle third (demo).", low=0.0, high=0.1
+    )
     gflops: float = option(135.0, "Sustained speed of one GPU (lqcd).", low=1.0, high=1e6, unit="Gflop/s")
