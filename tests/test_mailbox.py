@@ -19,21 +19,26 @@ def test_no_unit_of_this_host_is_torn() -> None:
         read += host["between_threads"]["read"]
 
 
-def _gpu(memory: str, why: str = "", torn: int = 0) -> dict[str, Any]:
+def _gpu(memory: str, why: str = "", torn: int = 0, way: str = "") -> dict[str, Any]:
     counts = {"read": 1000, "torn": torn}
-    return {"name": "GPU 0, mailbox", "memory": memory, "why": why, "to_gpu": counts, "to_host": counts}
+    found = {"name": "GPU 0, mailbox", "memory": memory, "way": way, "why": why}
+    return found | {"to_gpu": counts, "to_host": counts}
 
 
 def test_the_advice() -> None:
-    fit, pinned, torn, failed = mailbox.reasons(
+    fit, gdrdrv, pinned, torn, failed, module = mailbox.reasons(
         [
-            _gpu("gpu"),
+            _gpu("gpu", way="vulkan"),
+            _gpu("gpu", way="gdrdrv"),
             _gpu("pinned", "no libvulkan"),
             _gpu("gpu", torn=2),
             {"name": "GPU 0, mailbox", "memory": "", "why": "cuda: no device"},
+            {"name": "GPU 0, mailbox by gdrdrv", "memory": "", "why": "gdr_open"},
         ]
     )
-    assert fit.fit and fit.found == "gpu memory; units: 1000 to gpu, 1000 to host; torn: 0"
+    assert fit.fit and fit.found == "gpu memory (vulkan); units: 1000 to gpu, 1000 to host; torn: 0"
+    assert gdrdrv.fit and gdrdrv.found.startswith("gpu memory (gdrdrv, not run with the driver); units")
     assert not pinned.fit and "no libvulkan" in pinned.found and "Vulkan" in pinned.remedy
     assert not torn.fit and "torn: 4" in torn.found and torn.remedy == "nanet trigger --mailbox off"
     assert not failed.fit and failed.found == "cuda: no device"
+    assert not module.fit and "gdrdrv" in module.remedy

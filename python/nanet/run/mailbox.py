@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import platform
 from typing import Any
 
@@ -25,7 +26,22 @@ def probes() -> list[dict[str, Any]]:
         except RuntimeError as error:
             result = {"memory": "", "why": str(error)}
         found.append({"name": f"GPU {number}, mailbox", **result})
+        if result.get("way") == "vulkan" and gdrcopy():  # not chosen: tested beside it
+            try:
+                result = _core.mailbox_probe(number, SECONDS, "gdrdrv")
+            except RuntimeError as error:
+                result = {"memory": "", "why": str(error)}
+            found.append({"name": f"GPU {number}, mailbox by gdrdrv", **result})
     return found
+
+
+def gdrcopy() -> bool:
+    """Whether GDRCopy's library is installed."""
+    try:
+        ctypes.CDLL("libgdrapi.so.2")
+    except OSError:
+        return False
+    return True
 
 
 def reasons(found: list[dict[str, Any]]) -> list[Reason]:
@@ -38,6 +54,8 @@ def _reason(one: dict[str, Any]) -> Reason:
     torn = sum(counts["torn"] for counts in ways.values())
     units = ", ".join(f"{counts['read']} {way.replace('_', ' ')}" for way, counts in ways.items())
     words = [f"{one['memory']} memory"] if one["memory"] else []
+    if one.get("way"):
+        words[0] += f" ({one['way']}{'' if one['way'] == 'vulkan' else ', not run with the driver'})"
     if units:
         words.append(f"units: {units}; torn: {torn}")
     if one.get("why"):
@@ -48,5 +66,8 @@ def _reason(one: dict[str, Any]) -> Reason:
         "; ".join(words),
         "nanet trigger --mailbox off"
         if torn
-        else "install the Vulkan library of NVIDIA's driver; until then pinned memory is used",
+        else "load the module gdrdrv of GDRCopy, or remove its library"
+        if one["name"].endswith("gdrdrv")
+        else "install the Vulkan library of NVIDIA's driver, or GDRCopy with its module gdrdrv (not run with "
+        "the driver); until then pinned memory is used",
     )

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nanet/gpu/gpu_queue.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -26,8 +24,6 @@ namespace {
 
 // Loads all kernels with the first context: loading one later would wait for the resident kernel.
 [[maybe_unused]] const int eager = setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-
-constexpr std::size_t most_mailbox_bytes = 512u << 20;
 
 // Registered regions with reference counts: queues share the trace table.
 struct Registry {
@@ -62,27 +58,6 @@ const FrameKernel* find_frame_kernel(std::string_view algorithm) {
     if (kernel.name == algorithm) return &kernel;
   if (const rich::Plugin* plugin = rich::find_plugin(algorithm)) return &plugin_frame_kernel(*plugin);
   return nullptr;
-}
-
-PinnedPages::PinnedPages(std::size_t bytes) : bytes_((bytes + 4095) / 4096 * 4096) {
-  void* at = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at == MAP_FAILED) throw std::runtime_error("cuda: no memory for the control block");
-  host_ = static_cast<std::byte*>(at);
-  std::memset(host_, 0, bytes_);
-  void* seen = nullptr;
-  try {
-    require(cudaHostRegister(host_, bytes_, cudaHostRegisterMapped | cudaHostRegisterPortable),
-            "registering the control block");
-    require(cudaHostGetDevicePointer(&seen, host_, 0), "the control block's device address");
-  } catch (...) {
-    munmap(host_, bytes_);
-    throw;
-  }
-  device_ = static_cast<std::byte*>(seen);
-}
-PinnedPages::~PinnedPages() {
-  if (cudaHostUnregister(host_) == cudaSuccess)
-    munmap(host_, bytes_);  // a lost GPU may still write to a freed mapping
 }
 
 template <class T>
@@ -262,9 +237,7 @@ GpuQueue::~GpuQueue() {
     // The driver keeps these addresses as mapped memory. New users of the addresses could not map them again,
     // or a kernel that still runs would write there.
     static_cast<void>(pages_.release());
-    static_cast<void>(input_pages_.release());
-    static_cast<void>(answer_pages_.release());
-    static_cast<void>(bar_.release());
+    static_cast<void>(mailbox_pages_.release());
     for (const void* at : registered_) os::keep_addresses(static_cast<const std::byte*>(at));
     return;
   }
@@ -281,33 +254,20 @@ void GpuQueue::read_conditions(const ConditionsBoard& board) {
 }
 
 void GpuQueue::open_mailbox(MailboxMemory memory) {
-  if (memory == MailboxMemory::off || resident.shape.gather != contract::Gather::frame) return;
   use();
-  const auto shape = contract::MailboxShape::of(view.shape);
-  if (shape.input_bytes() > most_mailbox_bytes) {
-    mailbox_memory = "off: it would take " + std::to_string(shape.input_bytes() >> 20) + " MiB";
-    return;
-  }
-  std::string why;
-  if (memory != MailboxMemory::pinned) bar_ = BarMemory::open(device_, shape.input_bytes(), why);
-  if (!bar_ && memory == MailboxMemory::gpu)
-    throw std::runtime_error("mailbox = gpu: no GPU memory for CPU stores: " + why +
-                             "; take mailbox = pinned");
-  if (!bar_) input_pages_ = std::make_unique<PinnedPages>(shape.input_bytes());
-  answer_pages_ = std::make_unique<PinnedPages>(shape.answer_bytes());
-  mailbox = {shape, bar_ ? bar_->host() : input_pages_->host(), answer_pages_->host()};
-  resident.mailbox = {shape, bar_ ? bar_->device() : input_pages_->device(), answer_pages_->device()};
-  resident.early_distance = bar_ ? 4 : 2;
-  resident.early_pause = bar_ ? 0 : 400;
-  mailbox_memory = bar_ ? "gpu" : why.empty() ? "pinned" : "pinned: " + why;
+  mailbox_pages_ = std::make_unique<MailboxPages>(device_, view.shape, memory);
+  mailbox = mailbox_pages_->host();
+  resident.mailbox = mailbox_pages_->device();
+  mailbox_memory = mailbox_pages_->memory();
+  if (!mailbox.input) return;
+  resident.early_distance = mailbox_pages_->in_gpu_memory() ? 4 : 2;
+  resident.early_pause = mailbox_pages_->in_gpu_memory() ? 0 : 400;
 }
 
 void GpuQueue::close_mailbox() noexcept {
   mailbox = {};
   resident.mailbox = {};
-  bar_.reset();
-  input_pages_.reset();
-  answer_pages_.reset();
+  mailbox_pages_.reset();
 }
 
 void GpuQueue::use() const {

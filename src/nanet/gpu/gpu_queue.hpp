@@ -8,31 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "nanet/gpu/bar_memory.hpp"
 #include "nanet/gpu/cuda_error.hpp"
+#include "nanet/gpu/mailbox_pages.hpp"
 #include "nanet/gpu/pipeline.hpp"
 #include "nanet/gpu/resident/resident.hpp"
 #include "nanet/trigger/account/physics.hpp"
 #include "nanet/trigger/executors/executor.hpp"
 
 namespace nanet::gpu {
-
-// Page-aligned host memory mapped for a GPU; outlives a failed GPU.
-class PinnedPages {
- public:
-  // Zeroed. Throws std::runtime_error.
-  explicit PinnedPages(std::size_t bytes);
-  ~PinnedPages();
-  PinnedPages(const PinnedPages&) = delete;
-  PinnedPages& operator=(const PinnedPages&) = delete;
-  std::byte* host() const noexcept { return host_; }
-  std::byte* device() const noexcept { return device_; }
-
- private:
-  std::size_t bytes_;
-  std::byte* host_ = nullptr;
-  std::byte* device_ = nullptr;
-};
 
 class GpuQueue {
  public:
@@ -85,8 +68,8 @@ class GpuQueue {
   int device_;
   bool lost_ = false;
   std::unique_ptr<rich::Reconstructor> algorithm_;
-  std::unique_ptr<PinnedPages> pages_, input_pages_, answer_pages_;  // last two: the mailbox
-  std::unique_ptr<BarMemory> bar_;
+  std::unique_ptr<PinnedPages> pages_;
+  std::unique_ptr<MailboxPages> mailbox_pages_;
   std::vector<void*> allocated_, registered_;
   std::uint32_t version_[samples] = {};
   std::unique_ptr<Sample> sample_ = std::make_unique<Sample>();  // copy for the reader

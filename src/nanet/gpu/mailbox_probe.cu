@@ -72,8 +72,11 @@ MailboxProbe probe_mailbox(int device, MailboxMemory memory, Nanoseconds duratio
   constexpr std::size_t bytes = UnitWriter::shape.input_bytes();
   MailboxProbe result;
   std::unique_ptr<BarMemory> bar;
-  if (memory != MailboxMemory::pinned) bar = BarMemory::open(device, bytes, result.why);
+  if (memory != MailboxMemory::pinned) bar = BarMemory::open(device, bytes, result.why, memory);
+  if (!bar && memory != MailboxMemory::pinned && memory != MailboxMemory::automatic)
+    throw std::runtime_error("mailbox in GPU memory: " + result.why);
   result.memory = bar ? "gpu" : "pinned";
+  if (bar) result.way = bar->way();
   PinnedArray<std::byte> pinned;
   if (!bar) {
     pinned = pinned_array<std::byte>(bytes);

@@ -12,11 +12,12 @@ namespace nanet::gpu {
 
 struct MailboxProbe {
   std::string memory;  // of the units towards the GPU: gpu or pinned
+  std::string way;     // of GPU memory: vulkan or gdrdrv
   std::string why;     // reason for pinned memory instead of GPU memory
   contract::UnitCounts to_gpu, to_host;
 };
 
-// memory: automatic or pinned. Throws std::runtime_error.
+// memory: not `off`. Throws std::runtime_error.
 MailboxProbe probe_mailbox(int device, MailboxMemory memory, Nanoseconds duration);
 
 }  // namespace nanet::gpu

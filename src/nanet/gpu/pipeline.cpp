@@ -46,8 +46,8 @@ ExecutorKind executor_kind(const PipelineOptions& options, const trigger::Execut
   if (shape.gather == contract::Gather::packets)
     refuse("card.gather = 'packets'", "use --gather frame, or --device cpu");
   if (options.mode == Mode::launch) refuse("trigger.executor = 'launch'", "leave --executor out");
-  if (options.mailbox == MailboxMemory::gpu) refuse("trigger.mailbox = 'gpu'", "leave --mailbox out");
-  if (options.mailbox == MailboxMemory::pinned) refuse("trigger.mailbox = 'pinned'", "leave --mailbox out");
+  if (options.mailbox != MailboxMemory::automatic && options.mailbox != MailboxMemory::off)
+    refuse("trigger.mailbox = '" + std::string(name_of(options.mailbox)) + "'", "leave --mailbox out");
   return ExecutorKind::batch;
 }
 
@@ -55,14 +55,6 @@ Mode mode_of(std::string_view name) {
   for (const Mode mode : {Mode::persistent, Mode::launch})
     if (name == name_of(mode)) return mode;
   throw std::invalid_argument("executor = " + std::string(name) + " must be persistent or launch");
-}
-
-MailboxMemory mailbox_memory_of(std::string_view name) {
-  if (name == "auto") return MailboxMemory::automatic;
-  if (name == "gpu") return MailboxMemory::gpu;
-  if (name == "pinned") return MailboxMemory::pinned;
-  if (name == "off") return MailboxMemory::off;
-  throw std::invalid_argument("mailbox = " + std::string(name) + " must be auto, gpu, pinned or off");
 }
 
 std::string_view name_of(Mode mode) {

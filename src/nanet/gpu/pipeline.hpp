@@ -15,6 +15,7 @@
 #include "nanet/gpu/failover/failover.hpp"
 #include "nanet/gpu/frame/conditions.hpp"
 #include "nanet/gpu/injection.hpp"
+#include "nanet/gpu/mailbox_kind.hpp"
 #include "nanet/trigger/executors/executor.hpp"
 
 namespace nanet::gpu {
@@ -27,12 +28,6 @@ enum class Mode { persistent, launch };
 // Throws std::invalid_argument.
 Mode mode_of(std::string_view name);
 std::string_view name_of(Mode mode);
-
-// Memory of the mailboxes (docs/formats.md, Mailbox). automatic: gpu, else pinned. gpu: GPU memory, written
-// by the card through the BAR. pinned: host memory.
-enum class MailboxMemory { automatic, gpu, pinned, off };
-// Throws std::invalid_argument.
-MailboxMemory mailbox_memory_of(std::string_view name);
 
 struct PipelineOptions {
   int device = 0;  // consumer device d of the CLOP is on GPU (device + d) mod GPUs

@@ -62,7 +62,7 @@ nb::dict counts(const contract::UnitCounts& c) {
   return d;
 }
 
-nb::dict mailbox_probe(int device, double seconds) {
+nb::dict mailbox_probe(int device, double seconds, const std::string& memory) {
   const auto duration = static_cast<Nanoseconds>(seconds * 1e9);
   nb::dict d;
   if (device < 0) {
@@ -75,12 +75,14 @@ nb::dict mailbox_probe(int device, double seconds) {
     d["between_threads"] = counts(between);
     return d;
   }
+  const gpu::MailboxMemory kind = gpu::mailbox_memory_of(memory);
   gpu::MailboxProbe probe;
   {
     const nb::gil_scoped_release released;
-    probe = gpu::probe_mailbox(device, gpu::MailboxMemory::automatic, duration);
+    probe = gpu::probe_mailbox(device, kind, duration);
   }
   d["memory"] = probe.memory;
+  d["way"] = probe.way;
   d["why"] = probe.why;
   d["to_gpu"] = counts(probe.to_gpu);
   d["to_host"] = counts(probe.to_host);
@@ -103,10 +105,10 @@ void bind_cuda(nb::module_& m) {
       "(counted, moved in device memory), copied_bytes_per_event (to the device), the device's limits "
       "memory_bytes_per_s (copy, read and write), operations_per_s (fused multiply-adds, two each) and "
       "copy_bytes_per_s (bare copies from pinned memory), events (reconstructed). ValueError; RuntimeError.");
-  m.def("mailbox_probe", &mailbox_probe, "device"_a = -1, "seconds"_a = 0.1,
+  m.def("mailbox_probe", &mailbox_probe, "device"_a = -1, "seconds"_a = 0.1, "memory"_a = "auto",
         "Stores units of a mailbox without pause and reads them meanwhile; counts read (new ones) and torn. "
-        "device -1: between_threads of the host; else memory (gpu, pinned), why (not gpu), to_gpu, to_host. "
-        "RuntimeError.");
+        "device -1: between_threads of the host; else memory (gpu, pinned), way (vulkan, gdrdrv), why (not "
+        "gpu), to_gpu, to_host. memory: as --mailbox. RuntimeError; ValueError.");
   m.def("cuda_algorithms", &gpu::kernel_names,
         "Names of the ring algorithms with GPU kernels in this build; empty without CUDA.");
   m.def(

@@ -57,8 +57,9 @@ class Trigger(Section):
     mailbox: str = option(
         "auto",
         "Memory of the low-latency lines between card and resident kernel: GPU memory through the PCIe BAR, "
-        "pinned host memory, or off; auto: the first of these that the host offers.",
-        choices=("auto", "gpu", "pinned", "off"),
+        "mapped by vulkan or by gdrdrv (GDRCopy; not run with the driver), gpu for the first of these that "
+        "the host offers, pinned host memory, or off; auto: gpu, else pinned.",
+        choices=("auto", "gpu", "vulkan", "gdrdrv", "pinned", "off"),
         live=True,
     )
     devices: int = option(

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory of one device's mailbox (contract/mailbox.hpp): GPU memory or pinned host memory for what the card
+// writes, pinned host memory for answers. For .cu files.
+#pragma once
+
+#include <cuda_runtime.h>
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "nanet/contract/mailbox.hpp"
+#include "nanet/gpu/bar_memory.hpp"
+#include "nanet/gpu/cuda_error.hpp"
+#include "nanet/gpu/mailbox_kind.hpp"
+
+namespace nanet::gpu {
+
+// Page-aligned host memory mapped for a GPU; outlives a failed GPU.
+class PinnedPages {
+ public:
+  // Zeroed. Throws std::runtime_error.
+  explicit PinnedPages(std::size_t bytes) : bytes_((bytes + 4095) / 4096 * 4096) {
+    void* at =
+        mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (at == MAP_FAILED)
+      throw std::runtime_error("cuda: no host memory for " + std::to_string(bytes_) + " B");
+    host_ = static_cast<std::byte*>(at);
+    void* seen = nullptr;
+    try {
+      require(cudaHostRegister(host_, bytes_, cudaHostRegisterMapped | cudaHostRegisterPortable),
+              "registering host memory");
+      require(cudaHostGetDevicePointer(&seen, host_, 0), "the device address of host memory");
+    } catch (...) {
+      munmap(host_, bytes_);
+      throw;
+    }
+    device_ = static_cast<std::byte*>(seen);
+  }
+  ~PinnedPages() {
+    if (cudaHostUnregister(host_) == cudaSuccess)
+      munmap(host_, bytes_);  // a lost GPU may still write to a freed mapping
+  }
+  PinnedPages(const PinnedPages&) = delete;
+  PinnedPages& operator=(const PinnedPages&) = delete;
+  std::byte* host() const noexcept { return host_; }
+  std::byte* device() const noexcept { return device_; }
+
+ private:
+  std::size_t bytes_;
+  std::byte* host_ = nullptr;
+  std::byte* device_ = nullptr;
+};
+
+class MailboxPages {
+ public:
+  // device: CUDA number; shape: of the CLOP. None with kind `off`, in gather mode packets, on other hosts
+  // than x86-64, and above 512 MiB; memory() then gives the reason. Throws std::runtime_error, also for GPU
+  // memory that is wanted and not there. The card, and kernels, must have ended before the pages are
+  // destroyed.
+  MailboxPages(int device, const contract::Shape& shape, MailboxMemory kind) {
+    constexpr std::size_t most_bytes = 512u << 20;
+    if (kind == MailboxMemory::off || shape.gather != contract::Gather::frame || !contract::has_mailbox)
+      return;
+    require(cudaSetDevice(device), "GPU " + std::to_string(device));
+    const auto sizes = contract::MailboxShape::of(shape);
+    if (sizes.input_bytes() > most_bytes) {
+      memory_ = "off: it would take " + std::to_string(sizes.input_bytes() >> 20) + " MiB";
+      return;
+    }
+    std::string why;
+    if (kind != MailboxMemory::pinned) bar_ = BarMemory::open(device, sizes.input_bytes(), why, kind);
+    if (!bar_ && kind != MailboxMemory::pinned && kind != MailboxMemory::automatic)
+      throw std::runtime_error("mailbox in GPU memory: no GPU memory for CPU stores: " + why +
+                               "; take mailbox = pinned");
+    if (!bar_) input_ = std::make_unique<PinnedPages>(sizes.input_bytes());
+    answers_ = std::make_unique<PinnedPages>(sizes.answer_bytes());
+    host_ = {sizes, bar_ ? bar_->host() : input_->host(), answers_->host()};
+    device_ = {sizes, bar_ ? bar_->device() : input_->device(), answers_->device()};
+    memory_ = bar_ ? std::string("gpu (") + bar_->way() + ")" : why.empty() ? "pinned" : "pinned: " + why;
+  }
+
+  // Addresses of the CPU, for card::Stream::use_mailboxes(), and of the GPU, for GpuClop. input null: none.
+  const contract::Mailbox& host() const noexcept { return host_; }
+  const contract::Mailbox& device() const noexcept { return device_; }
+  bool in_gpu_memory() const noexcept { return bar_ != nullptr; }
+  // gpu (vulkan), gpu (gdrdrv), pinned or off, with the reason.
+  const std::string& memory() const noexcept { return memory_; }
+
+ private:
+  std::unique_ptr<BarMemory> bar_;
+  std::unique_ptr<PinnedPages> input_, answers_;
+  contract::Mailbox host_, device_;
+  std::string memory_ = "off";
+};
+
+}  // namespace nanet::gpu
