@@ -24,6 +24,13 @@ class Loopback {
     o.packets = 1;
     return o;
   }
+  // A CLOP with a buffer per frame of one board.
+  nanet::card::ClopOptions frame_options() const {
+    nanet::card::ClopOptions o = options();
+    o.gather = nanet::contract::Gather::frame;
+    o.rules.boards = 1;
+    return o;
+  }
   // Sends packets of 0 to 7 events, one after the other. Returns the number of answers equal to `expected` of
   // the packet.
   template <class Answer>

@@ -291,23 +291,34 @@ NANET_HD inline void finish_entry(const Memory& memory, SharedReader& state, std
   }
 }
 
-// Claims the next unfinished entry and waits for it; n: number of its event. On any result other than `event`
-// the reader must stop.
+// Claims the next unfinished entry and waits for it; n: number of its event. read(k, event): reads entry k,
+// as poll_event(). On any result other than `event` the reader must stop.
 NANET_NO_EXEC_CHECK
-template <class Access, class Memory, class Stopping, class Idle>
-NANET_HD inline Poll take_entry(const Memory& memory, SharedReader& state, const std::uint32_t* done,
-                                const Stopping& stopping, const Idle& idle, std::uint64_t& k, Event& event,
-                                std::uint64_t& n) {
+template <class Access, class Memory, class Read, class Stopping, class Idle>
+NANET_HD inline Poll take_entry_by(const Memory& memory, SharedReader& state, const std::uint32_t* done,
+                                   const Read& read, const Stopping& stopping, const Idle& idle,
+                                   std::uint64_t& k, Event& event, std::uint64_t& n) {
   do k = Access::fetch_add(state.claimed, 1);
   while (entry_finished<Access>(memory, done, k));  // finished before a restart
   const Poll found = wait_for_entry([&] { return stopping() || Access::peek(state.overrun); },
-                                    [&] { return poll_event<Access>(memory, k, event); }, idle);
+                                    [&] { return read(k, event); }, idle);
   if (found == Poll::overrun) Access::put(state.overrun, std::uint32_t{1});
   if (found != Poll::event) return found;
   // Entries in flight span far less than 2^31 numbers: any recent n is a reference.
   n = unwrap_counter(event.n, Access::peek(state.reference));
   Access::put(state.reference, n);
   return found;
+}
+// The same, from the event queue.
+NANET_NO_EXEC_CHECK
+template <class Access, class Memory, class Stopping, class Idle>
+NANET_HD inline Poll take_entry(const Memory& memory, SharedReader& state, const std::uint32_t* done,
+                                const Stopping& stopping, const Idle& idle, std::uint64_t& k, Event& event,
+                                std::uint64_t& n) {
+  return take_entry_by<Access>(
+      memory, state, done,
+      [&](std::uint64_t entry, Event& out) { return poll_event<Access>(memory, entry, out); }, stopping, idle,
+      k, event, n);
 }
 
 }  // namespace nanet::contract
