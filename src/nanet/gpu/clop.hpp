@@ -93,6 +93,7 @@ NANET_DEVICE_CODE void store_unit(std::byte* at, const std::uint32_t* word, std:
       reinterpret_cast<contract::Sixteen*>(at),
       {word[0] | std::uint64_t{word[1]} << 32, word[2] | std::uint64_t{mark} << 32});
 }
+
 #else
 
 inline unsigned thread() {
@@ -107,6 +108,7 @@ inline std::uint32_t load_unit(const std::byte* at, std::uint32_t* word) {
 inline void store_unit(std::byte* at, const std::uint32_t* word, std::uint32_t mark) {
   contract::store_unit(at, reinterpret_cast<const std::byte*>(word), mark);
 }
+
 #endif
 
 // Words of an event line (contract::EventLine).
