@@ -66,12 +66,12 @@ def model(measurements: Sequence[Measurement]) -> str:
         [name, m["machine"], form(m["figures"].get(key))]
         for m in bench.all
         for key, name, form in (
-            ("model_events_per_s", "events of the model per second", rate),
-            ("model_nodes", "nodes of the largest model", number),
-            ("hop_cycles", "router, header to header, cycles", number),
-            ("payload_efficiency", "payload words of link words", number),
-            ("model_throughput_error", "throughput, model against simulated routers", number),
-            ("model_latency_error", "latency, model against simulated routers", number),
+            ("model_events_per_s", "model, events/s", rate),
+            ("model_nodes", "largest model, nodes", number),
+            ("hop_cycles", "router, cycles per hop", number),
+            ("payload_efficiency", "payload efficiency", number),
+            ("model_throughput_error", "model - RTL, throughput", number),
+            ("model_latency_error", "model - RTL, latency", number),
         )
     ]
     return (
@@ -98,6 +98,6 @@ def messages(measurements: Sequence[Measurement]) -> str:
     ]  # fmt: skip
     return (
         "[Fabric](fabric.md): tagged messages between two processes:\n\n"
-        + table(["provider", "machine", "half round trip, µs", "B/s", "messages per second"], rows)
+        + table(["provider", "machine", "half trip, µs", "B/s", "messages/s"], rows)
         + sources(bench.all)
     )
