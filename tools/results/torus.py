@@ -68,14 +68,14 @@ def model(measurements: Sequence[Measurement]) -> str:
         for key, name, form in (
             ("model_events_per_s", "model, events/s", rate),
             ("model_nodes", "largest model, nodes", number),
-            ("hop_cycles", "router, cycles per hop", number),
+            ("hop_cycles", "router, cycles", number),
             ("payload_efficiency", "payload efficiency", number),
             ("model_throughput_error", "model - RTL, throughput", number),
             ("model_latency_error", "model - RTL, latency", number),
         )
     ]
     return (
-        "Largest accepted load of uniform traffic in the [model](torus.md):\n\n"
+        "Largest accepted load, uniform traffic, [model](torus.md):\n\n"
         + table(
             ["nodes", "virtual channels", "injection", "machine", "accepted"],
             [[*key, fixed(3)(load)] for key, load in loads.items()],
@@ -97,7 +97,7 @@ def messages(measurements: Sequence[Measurement]) -> str:
         for m in bench.all for row in m["rows"]
     ]  # fmt: skip
     return (
-        "[Fabric](fabric.md): tagged messages between two processes:\n\n"
+        "[Fabric](fabric.md):\n\n"
         + table(["provider", "machine", "half trip, µs", "B/s", "messages/s"], rows)
         + sources(bench.all)
     )
