@@ -5,6 +5,13 @@
 
 #include <type_traits>
 
+// The library's types have other names than ours, which is no error in C.
+#ifdef __clang__
+#define NANET_CALLS_C __attribute__((no_sanitize("function")))
+#else
+#define NANET_CALLS_C
+#endif
+
 namespace nanet::os {
 namespace {
 
@@ -40,7 +47,7 @@ struct GdrMapping::Driver {
   Handle handle{};
   bool pinned = false;
 
-  ~Driver() {
+  NANET_CALLS_C ~Driver() {
     if (mapped) unmap(gdr, handle, mapped, bytes);
     if (pinned) unpin(gdr, handle);
     if (gdr) close(gdr);
@@ -63,8 +70,8 @@ struct GdrMapping::Driver {
 GdrMapping::GdrMapping() : driver_(std::make_unique<Driver>()) {}
 GdrMapping::~GdrMapping() = default;
 
-std::unique_ptr<GdrMapping> GdrMapping::open(std::uintptr_t device, std::size_t bytes, std::string& why,
-                                             const char* library) {
+NANET_CALLS_C std::unique_ptr<GdrMapping> GdrMapping::open(std::uintptr_t device, std::size_t bytes,
+                                                           std::string& why, const char* library) {
   std::unique_ptr<GdrMapping> made(new GdrMapping);
   Driver& d = *made->driver_;
   const auto fails = [&](const std::string& step, int status = 0) {
