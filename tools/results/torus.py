@@ -60,7 +60,7 @@ def model(measurements: Sequence[Measurement]) -> str:
     for m in bench.all:
         for row in m["rows"]:
             if row.get("measured") == "saturation":
-                key = (row["size"], row["vc_rule"], row.get("injection", "any"), m["machine"])
+                key = (row["size"], row["vc_rule"], row["injection"], m["machine"])
                 loads[key] = max(loads.get(key, 0.0), row["accepted"])
     figures = [
         [name, m["machine"], form(m["figures"].get(key))]

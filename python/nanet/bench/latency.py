@@ -67,7 +67,7 @@ def _measure(settings: Settings, sheet: Sheet, sender: int, responder: int) -> N
         through, result = through_trigger(
             _core.Ping(), samples, settings.algorithm, sender, responder, device, mode
         )
-        if mode in MAILBOXES and result["mailbox"].split()[0].rstrip(":") != MAILBOXES[mode]:
+        if mode in MAILBOXES and not result["mailbox"].startswith(MAILBOXES[mode]):
             sheet(f"{mode}: left out: mailbox {result['mailbox']}")
             continue
         rows.append(_row(mode, through))

@@ -9,6 +9,8 @@ from nanet.torus import lqcd, rtl
 from nanet.torus.sweep import saturation
 
 LARGEST = (32, 32, 32)
+# VC rule, injection, end of the figure's name
+SATURATION = (("infn", "plain", ""), ("balanced", "plain", "_balanced"), ("infn", "reserve", "_reserve"))
 
 
 def run(settings: Settings, sheet: Sheet) -> None:
@@ -16,9 +18,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
     from nanet import _core
 
     for k in (4, 8):
-        for suffix in ("", "_balanced", "_reserve"):
-            rule = "balanced" if suffix == "_balanced" else "infn"
-            injection = "reserve" if suffix == "_reserve" else "plain"
+        for rule, injection, suffix in SATURATION:
             sheet(f"{k}x{k}x{k} around saturation, VC rule {rule}, injection {injection}")
             found = saturation(
                 k, balanced=rule == "balanced", reserve=injection == "reserve",

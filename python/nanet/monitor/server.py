@@ -96,7 +96,7 @@ class Server:
             return
         if kind in ("snapshot", "result"):
             self._offer("state", self.state.feed())
-            if isinstance(self.state, TorusState):
+            if not self.state.samples_events:
                 return
             events = self.event_ring.take()
             self.event_ring.request(EVENTS_PER_UPDATE)

@@ -22,6 +22,7 @@ class State:
     """Takes messages of the trigger; source of all data of the page and the metrics."""
 
     page = "index.html"
+    samples_events = True
 
     def __init__(self) -> None:
         self.about: dict[str, Any] = {}

@@ -12,14 +12,14 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from nanet.monitor.metrics import counters, family
-
-SILENT_S = 5.0  # silence after which the program counts as lost
+from nanet.monitor.state import SILENT_S
 
 
 class TorusState:
     """Takes messages of `nanet torus demo`; the same members as State, as far as the server uses them."""
 
     page = "torus.html"
+    samples_events = False
     detector = ""
 
     def __init__(self) -> None:

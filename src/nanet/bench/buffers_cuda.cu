@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "nanet/bench/math_slots.hpp"
-#include "nanet/gpu/gpu_queue.hpp"
+#include "nanet/gpu/pinned_pages.hpp"
 #include "nanet/os/clock.hpp"
 #include "nanet/readout/packer.hpp"
 #include "nanet/rich/geometry.hpp"

@@ -32,6 +32,19 @@ struct EventLine {
 };
 static_assert(sizeof(EventLine) == units_per_line * unit_data_bytes);
 
+// Words of an event line, as a reader assembles them from its units.
+struct LineWords {
+  std::uint32_t word[sizeof(EventLine) / 4];
+
+  NANET_HD constexpr std::uint32_t bytes(unsigned board) const {
+    return word[offsetof(EventLine, bytes) / 4 + board / 2] >> (board % 2 ? 16 : 0) & 0xFFFF;
+  }
+  NANET_HD constexpr std::uint32_t flags() const { return word[offsetof(EventLine, flags) / 4]; }
+};
+// Reads of a unit that the event line promises, until it counts as missing: the card has stored it before the
+// line, so that it is at most a few accesses away.
+inline constexpr unsigned most_unit_reads = 4096;
+
 // Bytes of each board that a mailbox holds; longer segments are read from the CLOP.
 inline constexpr std::uint32_t mailbox_segment_bytes = 2016;
 

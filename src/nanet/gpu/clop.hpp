@@ -111,19 +111,9 @@ inline void store_unit(std::byte* at, const std::uint32_t* word, std::uint32_t m
 
 #endif
 
-// Words of an event line (contract::EventLine).
-struct LineWords {
-  std::uint32_t word[sizeof(contract::EventLine) / 4];
-
-  NANET_HD std::uint32_t bytes(unsigned board) const {
-    return word[7 + board / 2] >> (board % 2 ? 16 : 0) & 0xFFFF;
-  }
-  NANET_HD std::uint32_t flags() const { return word[11]; }
-};
-
 // Reads the event line of entry k if it is valid: all units have the lap of the entry. overrun: one has a
 // later lap.
-NANET_DEVICE_CODE contract::Poll poll_line(const Clop& clop, std::uint64_t k, LineWords& line,
+NANET_DEVICE_CODE contract::Poll poll_line(const Clop& clop, std::uint64_t k, contract::LineWords& line,
                                            contract::Event& event) {
   const std::byte* const at =
       clop.mailbox.input + contract::line_bytes * contract::entry_index(clop.shape, k);
@@ -154,7 +144,7 @@ NANET_DEVICE_CODE contract::Poll poll_line(const Clop& clop, std::uint64_t k, Li
 NANET_DEVICE_CODE bool take_buffer(const Clop& clop, Work& work) {
   for (;;) {
     contract::Event event;
-    LineWords line;
+    contract::LineWords line;
     const bool lines = clop.mailbox.input != nullptr;
     const auto read = [&](std::uint64_t k, contract::Event& out) {
       return lines ? poll_line(clop, k, line, out) : contract::poll_event<Access>(clop, k, out);
@@ -192,8 +182,7 @@ NANET_DEVICE_CODE void await_entry(const Clop& clop, const Work& work) {
 // writes the units before the event line, so that they are at most a few accesses away.
 NANET_DEVICE_CODE bool take_unit(const std::byte* segment, std::uint32_t u, std::uint32_t mark, std::byte* to,
                                  std::uint32_t bytes) {
-  constexpr unsigned most_looks = 4096;
-  for (unsigned look = 0; look < most_looks; ++look) {
+  for (unsigned look = 0; look < contract::most_unit_reads; ++look) {
     std::uint32_t word[unit_words];
     if (load_unit(segment + contract::unit_bytes * u, word) != mark) continue;
     for (std::uint32_t i = 0; i < unit_words; ++i)

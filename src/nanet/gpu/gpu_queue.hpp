@@ -10,6 +10,7 @@
 
 #include "nanet/gpu/cuda_error.hpp"
 #include "nanet/gpu/mailbox_pages.hpp"
+#include "nanet/gpu/pinned_pages.hpp"
 #include "nanet/gpu/pipeline.hpp"
 #include "nanet/gpu/resident/resident.hpp"
 #include "nanet/trigger/account/physics.hpp"

@@ -242,14 +242,14 @@ class BufferWork {
   // last.
   template <class Lines>
   NANET_DEVICE bool take_units(const Lines& lines, const ThreadUnits<B>& units, bool indexed) {
-    constexpr unsigned most_looks = 4096;
     constexpr std::uint32_t per_unit = contract::entries_per_unit;
     const unsigned b = units.board();
     const std::uint32_t fragments = indexed ? lines.fragments(b) : 0;
     std::uint32_t missing =
         units.among((fragments + per_unit - 1) / per_unit, contract::units_for(lines.bytes(b))) &
         ~lines.early();
-    for (unsigned look = 0; missing && look < most_looks; ++look) take_some(lines, units, missing);
+    for (unsigned look = 0; missing && look < contract::most_unit_reads; ++look)
+      take_some(lines, units, missing);
     if (missing) return false;
     if (!indexed) return true;
     const std::uint32_t of_index = units.among(contract::index_units, 0);

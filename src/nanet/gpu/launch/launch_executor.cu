@@ -13,6 +13,7 @@
 #include "nanet/contract/consumer.hpp"
 #include "nanet/gpu/device_executor.hpp"
 #include "nanet/gpu/gpu_queue.hpp"
+#include "nanet/gpu/pinned_pages.hpp"
 #include "nanet/os/affinity.hpp"
 #include "nanet/os/clock.hpp"
 #include "nanet/trigger/executors/load_shedder.hpp"

@@ -10,6 +10,8 @@
 
 #include "nanet/contract/consumer.hpp"
 #include "nanet/contract/device_access.cuh"
+#include "nanet/gpu/resident/claimed_event.cuh"
+#include "nanet/gpu/resident/frame_lines.cuh"
 #include "nanet/gpu/resident/sampled.hpp"
 #include "nanet/gpu/resident/serving.cuh"
 #include "nanet/gpu/resident/task_queue.cuh"
@@ -58,131 +60,6 @@ struct SharedMemory {
   }
 };
 
-// Queue entry claimed by a block.
-struct ClaimedEvent {
-  std::uint64_t k, reference;  // reference: an n within 2^31
-  std::int64_t seen, offset;
-  std::uint64_t passed, newest, lag, keep_from;  // of QueueState, read with the entry
-  // Words of the event line (contract::EventLine); without a mailbox those of the event alone.
-  std::uint32_t line[sizeof(contract::EventLine) / 4];
-  std::uint32_t skipped;
-  std::uint32_t waiting;                                               // the first warp waits for the entry
-  enum Found : std::uint32_t { event, again, over } found, confirmed;  // confirmed: result of the second read
-
-  __device__ std::uint32_t type() const { return line[0] & 0xFF; }
-  __device__ std::uint16_t flags() const { return static_cast<std::uint16_t>(line[0] >> 16); }
-  __device__ std::uint32_t buffer() const { return line[1]; }
-  __device__ std::uint32_t bytes() const { return line[2]; }
-  __device__ std::uint32_t frame() const { return line[3]; }
-  __device__ std::int64_t closed() const {
-    return static_cast<std::int64_t>(std::uint64_t{line[5]} << 32 | line[4]);
-  }
-  __device__ std::uint64_t n() const { return contract::unwrap_counter(line[6], reference); }
-  __device__ std::uint32_t segment_bytes(unsigned b) const {
-    return line[7 + b / 2] >> (b % 2 ? 16 : 0) & 0xFFFF;
-  }
-  __device__ std::uint32_t line_flags() const { return line[11]; }
-};
-
-// Part of a queue entry by lane. Without a mailbox: 0 type, flags, buffer, bytes, frame; 1 time, n, lap; one
-// instruction reads both halves in one PCIe round trip. With one: the four units of its event line.
-__device__ inline Sixteen part_of(const Resident& r, std::uint64_t k) {
-  const std::uint32_t index = contract::entry_index(r.shape, k);
-  if (r.mailbox.input) {
-    const std::byte* const line = r.mailbox.input + contract::line_bytes * index;
-    return load_relaxed_system(reinterpret_cast<const Sixteen*>(line) +
-                               (threadIdx.x & (contract::units_per_line - 1)));
-  }
-  return load_acquire_system(reinterpret_cast<const Sixteen*>(r.queue + index) + (threadIdx.x & 1));
-}
-// Validity of the parts that a warp has read.
-__device__ inline contract::Poll validity(const Resident& r, const Sixteen& part, std::uint32_t lap) {
-  const auto mark = static_cast<std::uint32_t>(part.high >> 32);
-  if (!r.mailbox.input) return contract::compare_lap(__shfl_sync(0xFFFFFFFFu, mark, 1), lap);
-  const auto ahead = static_cast<std::int32_t>(mark - lap);
-  if (__any_sync(0xFFFFFFFFu, ahead > 0)) return contract::Poll::overrun;
-  return __all_sync(0xFFFFFFFFu, ahead == 0) ? contract::Poll::event : contract::Poll::nothing;
-}
-// Words of the parts that a warp has read. The first lanes; visible to the warp afterwards.
-__device__ inline void fill(const Resident& r, ClaimedEvent& out, const Sixteen& part) {
-  const unsigned lane = threadIdx.x;
-  const bool units = r.mailbox.input != nullptr;
-  if (lane < (units ? contract::units_per_line : 2u)) {
-    std::uint32_t* const to = out.line + (units ? 3 : 4) * lane;
-    to[0] = static_cast<std::uint32_t>(part.low);
-    to[1] = static_cast<std::uint32_t>(part.low >> 32);
-    to[2] = static_cast<std::uint32_t>(part.high);
-    if (!units) to[3] = static_cast<std::uint32_t>(part.high >> 32);
-  }
-  __syncwarp();
-}
-
-// Waits for a claimed queue entry. The first half is read together with the lap, not after it,
-// which saves one PCIe round trip before the frame is fetched; look_again() must confirm it. First warp; the
-// entry is out.k.
-__device__ inline Sixteen take(const Resident& r, ClaimedEvent& out) {
-  QueueState& state = *r.state;
-  const std::uint64_t k = out.k;
-  const std::uint32_t lap = contract::entry_lap(r.shape, k);
-  // Blocks far from the queue head sleep instead of polling over PCIe.
-  constexpr std::uint64_t polling_distance = 4;
-  Sixteen part;
-  std::int64_t offset;
-  std::uint64_t reference, passed, newest, lag, keep_from;
-  std::uint32_t ending;
-  bool polling = false, stop = false;
-  const contract::Poll poll = contract::wait_for_entry(
-      [&] {
-        for (;;) {
-          // Device memory is read before the entry, without a wait in between.
-          ending = load_relaxed_device(&state.ending);
-          offset = static_cast<std::int64_t>(load_relaxed_device(&state.offset));
-          reference = load_relaxed_device(&state.reference);
-          passed = load_relaxed_device(&state.passed);
-          newest = load_relaxed_device(&state.newest);
-          lag = load_relaxed_device(&state.lag);
-          keep_from = load_relaxed_device(&state.keep_from);
-          if (polling || ending) break;
-          polling = k < load_relaxed_device(&state.frontier) + polling_distance;
-          if (polling) break;
-          __nanosleep(100);
-        }
-        return stop;
-      },
-      [&] {
-        part = part_of(r, k);
-        return validity(r, part, lap);
-      },
-      [&] { stop = __any_sync(0xFFFFFFFFu, ending != 0) && load_acquire_device(&state.ending); });
-  if (poll == contract::Poll::overrun && threadIdx.x == 0) {
-    store_release_system(&r.control->device.overrun, 1u);
-    atomicExch(&state.overrun, 1u);
-    atomicExch(&state.ending, 1u);
-  }
-  const ClaimedEvent::Found found = poll == contract::Poll::event ? ClaimedEvent::event : ClaimedEvent::over;
-  const std::int64_t now = device_time();
-  fill(r, out, part);
-  if (threadIdx.x == 0) {
-    out.reference = reference;
-    out.offset = offset;
-    out.seen = now + offset;
-    out.passed = passed;
-    out.newest = newest;
-    out.lag = lag;
-    out.keep_from = keep_from;
-    out.found = found;
-    if (found == ClaimedEvent::event) {  // the next blocks may start polling
-      atomicMax(reinterpret_cast<unsigned long long*>(&state.frontier),
-                static_cast<unsigned long long>(k + 1));
-      store_relaxed_device(&state.reference, out.n());
-      if (out.type() == static_cast<std::uint32_t>(contract::EventType::receive_done))
-        atomicMax(reinterpret_cast<unsigned long long*>(&state.next),
-                  static_cast<unsigned long long>(out.n() + r.shape.devices));
-    }
-  }
-  return part;
-}
-
 // Whether the frame is skipped: its answer would be late. One thread.
 __device__ inline bool skips(const Resident& r, const ClaimedEvent& claimed, std::int64_t service) {
   if (r.shedder.deadline <= 0) return false;
@@ -195,14 +72,6 @@ __device__ inline bool skips(const Resident& r, const ClaimedEvent& claimed, std
       r.shedder.skips({claimed.n(), claimed.closed(), claimed.seen}, progress, service, keep_from);
   if (skipped) store_relaxed_device(&r.state->keep_from, keep_from);
   return skipped;
-}
-
-// Reads the entry again, after its lap; the caller uses the result later. Units of an event line are valid
-// each.
-__device__ inline Sixteen look_again(const Resident& r, std::uint64_t k, const Sixteen& part) {
-  if (r.mailbox.input) return part;
-  const auto* const e = reinterpret_cast<const Sixteen*>(r.queue + contract::entry_index(r.shape, k));
-  return load_relaxed_system(e + (threadIdx.x & 1));
 }
 
 // Counts an event of a sampled frame. One thread.
@@ -279,111 +148,6 @@ __device__ inline const std::int16_t* conditions_of(const Resident& r, std::uint
 __device__ inline void put_words(void* to, const void* from, std::uint32_t words) {
   for (std::uint32_t i = threadIdx.x; i < words; i += blockDim.x)
     static_cast<std::uint32_t*>(to)[i] = static_cast<const std::uint32_t*>(from)[i];
-}
-
-// Units of number n in the mailbox.
-struct FrameUnits {
-  const Resident& r;
-  std::uint64_t n;
-
-  struct Unit {
-    std::uint32_t word[4];
-  };
-  __device__ std::uint32_t mark() const { return contract::mailbox_mark(n); }
-  __device__ std::uint32_t buffer() const {
-    return static_cast<std::uint32_t>(n >> contract::exponent(r.shape.devices)) & (r.shape.buffers - 1);
-  }
-  __device__ Unit segment(unsigned b, std::uint32_t u) const {
-    return load(r.mailbox.shape.segment(buffer(), b) + contract::unit_bytes * u);
-  }
-  __device__ Unit index(unsigned b, std::uint32_t u) const {
-    return load(r.mailbox.shape.index(buffer(), b) + contract::unit_bytes * u);
-  }
-
- private:
-  __device__ Unit load(std::size_t at) const {
-    const Sixteen unit = load_relaxed_system(reinterpret_cast<const Sixteen*>(r.mailbox.input + at));
-    return {{static_cast<std::uint32_t>(unit.low), static_cast<std::uint32_t>(unit.low >> 32),
-             static_cast<std::uint32_t>(unit.high), static_cast<std::uint32_t>(unit.high >> 32)}};
-  }
-};
-
-// Units that a thread has copied before the event line came, of the frame that was expected.
-struct EarlyUnits {
-  std::uint64_t n = 0;
-  std::uint32_t had = 0;  // mask, see ThreadUnits
-};
-// Copies units of the next frame to shared memory as they arrive, until the first warp has the entry of the
-// claimed event. A unit's own mark says that it is valid; if another frame comes, its units replace them. All
-// threads but the first warp.
-template <class A>
-__device__ __forceinline__ EarlyUnits take_early(const Resident& r, BufferWork<A, Block>& work,
-                                                 const ClaimedEvent& claimed) {
-  EarlyUnits early;
-  if (!r.mailbox.input) return early;
-  const ThreadUnits<Block> units(r.sizes, threadIdx.x, blockDim.x);
-  const contract::MailboxShape& shape = r.mailbox.shape;
-  const std::uint32_t mine = units.among(
-      contract::index_units, shape.segment_bytes / static_cast<std::uint32_t>(contract::unit_data_bytes));
-  const std::uint64_t k = claimed.k;
-  std::uint32_t missing = mine;
-  const volatile std::uint32_t& waiting = claimed.waiting;
-  do {
-    const std::uint64_t n = load_relaxed_device(&r.state->next);
-    const bool near = k < load_relaxed_device(&r.state->frontier) + r.early_distance;
-    if (n != early.n) {
-      early.n = n;
-      missing = mine;
-    }
-    const FrameUnits lines{r, n};
-    if (near && missing && lines.mark()) {
-      work.take_some(lines, units, missing);
-      if (r.early_pause) __nanosleep(r.early_pause);
-    } else {
-      __nanosleep(100);
-    }
-  } while (waiting);
-  early.had = mine & ~missing;
-  return early;
-}
-
-// Segments of a claimed frame in the mailbox, and their index.
-struct SegmentLines : FrameUnits {
-  static constexpr bool prepared = true;  // FrameWork::begin() has run
-  static constexpr bool indexes = true;
-  const ClaimedEvent& claimed;
-  std::uint32_t lap, had;
-
-  __device__ SegmentLines(const Resident& resident, const ClaimedEvent& event, std::uint32_t entry_lap,
-                          const EarlyUnits& units)
-      : FrameUnits{resident, event.n()},
-        claimed(event),
-        lap(entry_lap),
-        had(units.n == event.n() ? units.had : 0) {}
-  __device__ bool used() const {
-    return r.mailbox.input && (claimed.line_flags() & contract::EventLine::segments);
-  }
-  __device__ std::uint32_t bytes(unsigned b) const { return claimed.segment_bytes(b); }
-  __device__ bool indexed() const { return claimed.line_flags() & contract::EventLine::indexed; }
-  __device__ std::uint32_t fragments(unsigned b) const {
-    return claimed.segment_bytes(contract::index_boards + b);
-  }
-  __device__ std::uint32_t early() const { return had; }
-  // Waits until the queue entry is valid: the CLOP is then readable too. The card writes the entry right
-  // after the event line.
-  __device__ void await_entry() const {
-    if (!r.mailbox.input) return;
-    const contract::Event& entry = r.queue[contract::entry_index(r.shape, claimed.k)];
-    while (contract::compare_lap(load_acquire_system(&entry.lap), lap) == contract::Poll::nothing)
-      __nanosleep(100);
-  }
-};
-
-// Answer's place in the mailbox.
-__device__ inline AnswerLines answer_lines(const Resident& r, std::uint64_t n, std::uint32_t buffer) {
-  if (!r.mailbox.answers) return {};
-  return {reinterpret_cast<Sixteen*>(r.mailbox.answers + contract::answer_line_bytes * std::size_t{buffer}),
-          contract::mailbox_mark(n)};
 }
 
 __device__ inline void misbehave(const Resident& r) {

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Queue entry claimed by a block of the resident kernel: wait for it, in the event queue or by its event line
+// in the mailbox, and second read.
+#pragma once
+
+#include "nanet/contract/consumer.hpp"
+#include "nanet/contract/device_access.cuh"
+#include "nanet/contract/mailbox.hpp"
+#include "nanet/gpu/resident/resident.hpp"
+#include "nanet/gpu/resident/serving.cuh"
+
+namespace nanet::gpu {
+
+// Queue entry claimed by a block.
+struct ClaimedEvent {
+  std::uint64_t k, reference;  // reference: an n within 2^31
+  std::int64_t seen, offset;
+  std::uint64_t passed, newest, lag, keep_from;  // of QueueState, read with the entry
+  contract::LineWords line;                      // without a mailbox the words of the event alone
+  std::uint32_t skipped;
+  std::uint32_t waiting;                                               // the first warp waits for the entry
+  enum Found : std::uint32_t { event, again, over } found, confirmed;  // confirmed: result of the second read
+
+  __device__ std::uint32_t type() const { return line.word[0] & 0xFF; }
+  __device__ std::uint16_t flags() const { return static_cast<std::uint16_t>(line.word[0] >> 16); }
+  __device__ std::uint32_t buffer() const { return line.word[1]; }
+  __device__ std::uint32_t bytes() const { return line.word[2]; }
+  __device__ std::uint32_t frame() const { return line.word[3]; }
+  __device__ std::int64_t closed() const {
+    return static_cast<std::int64_t>(std::uint64_t{line.word[5]} << 32 | line.word[4]);
+  }
+  __device__ std::uint64_t n() const { return contract::unwrap_counter(line.word[6], reference); }
+};
+
+// Part of a queue entry by lane. Without a mailbox: 0 type, flags, buffer, bytes, frame; 1 time, n, lap; one
+// instruction reads both halves in one PCIe round trip. With one: the four units of its event line.
+__device__ inline Sixteen part_of(const Resident& r, std::uint64_t k) {
+  const std::uint32_t index = contract::entry_index(r.shape, k);
+  if (r.mailbox.input) {
+    const std::byte* const line = r.mailbox.input + contract::line_bytes * index;
+    return load_relaxed_system(reinterpret_cast<const Sixteen*>(line) +
+                               (threadIdx.x & (contract::units_per_line - 1)));
+  }
+  return load_acquire_system(reinterpret_cast<const Sixteen*>(r.queue + index) + (threadIdx.x & 1));
+}
+// Validity of the parts that a warp has read.
+__device__ inline contract::Poll validity(const Resident& r, const Sixteen& part, std::uint32_t lap) {
+  const auto mark = static_cast<std::uint32_t>(part.high >> 32);
+  if (!r.mailbox.input) return contract::compare_lap(__shfl_sync(0xFFFFFFFFu, mark, 1), lap);
+  const auto ahead = static_cast<std::int32_t>(mark - lap);
+  if (__any_sync(0xFFFFFFFFu, ahead > 0)) return contract::Poll::overrun;
+  return __all_sync(0xFFFFFFFFu, ahead == 0) ? contract::Poll::event : contract::Poll::nothing;
+}
+// Words of the parts that a warp has read. The first lanes; visible to the warp afterwards.
+__device__ inline void fill(const Resident& r, ClaimedEvent& out, const Sixteen& part) {
+  const unsigned lane = threadIdx.x;
+  const bool units = r.mailbox.input != nullptr;
+  if (lane < (units ? contract::units_per_line : 2u)) {
+    std::uint32_t* const to = out.line.word + (units ? 3 : 4) * lane;
+    to[0] = static_cast<std::uint32_t>(part.low);
+    to[1] = static_cast<std::uint32_t>(part.low >> 32);
+    to[2] = static_cast<std::uint32_t>(part.high);
+    if (!units) to[3] = static_cast<std::uint32_t>(part.high >> 32);
+  }
+  __syncwarp();
+}
+
+// Waits for a claimed queue entry. The first half is read together with the lap, not after it,
+// which saves one PCIe round trip before the frame is fetched; look_again() must confirm it. First warp; the
+// entry is out.k.
+__device__ inline Sixteen take(const Resident& r, ClaimedEvent& out) {
+  QueueState& state = *r.state;
+  const std::uint64_t k = out.k;
+  const std::uint32_t lap = contract::entry_lap(r.shape, k);
+  // Blocks far from the queue head sleep instead of polling over PCIe.
+  constexpr std::uint64_t polling_distance = 4;
+  Sixteen part;
+  std::int64_t offset;
+  std::uint64_t reference, passed, newest, lag, keep_from;
+  std::uint32_t ending;
+  bool polling = false, stop = false;
+  const contract::Poll poll = contract::wait_for_entry(
+      [&] {
+        for (;;) {
+          // Device memory is read before the entry, without a wait in between.
+          ending = load_relaxed_device(&state.ending);
+          offset = static_cast<std::int64_t>(load_relaxed_device(&state.offset));
+          reference = load_relaxed_device(&state.reference);
+          passed = load_relaxed_device(&state.passed);
+          newest = load_relaxed_device(&state.newest);
+          lag = load_relaxed_device(&state.lag);
+          keep_from = load_relaxed_device(&state.keep_from);
+          if (polling || ending) break;
+          polling = k < load_relaxed_device(&state.frontier) + polling_distance;
+          if (polling) break;
+          __nanosleep(100);
+        }
+        return stop;
+      },
+      [&] {
+        part = part_of(r, k);
+        return validity(r, part, lap);
+      },
+      [&] { stop = __any_sync(0xFFFFFFFFu, ending != 0) && load_acquire_device(&state.ending); });
+  if (poll == contract::Poll::overrun && threadIdx.x == 0) {
+    store_release_system(&r.control->device.overrun, 1u);
+    atomicExch(&state.overrun, 1u);
+    atomicExch(&state.ending, 1u);
+  }
+  const ClaimedEvent::Found found = poll == contract::Poll::event ? ClaimedEvent::event : ClaimedEvent::over;
+  const std::int64_t now = device_time();
+  fill(r, out, part);
+  if (threadIdx.x == 0) {
+    out.reference = reference;
+    out.offset = offset;
+    out.seen = now + offset;
+    out.passed = passed;
+    out.newest = newest;
+    out.lag = lag;
+    out.keep_from = keep_from;
+    out.found = found;
+    if (found == ClaimedEvent::event) {  // the next blocks may start polling
+      atomicMax(reinterpret_cast<unsigned long long*>(&state.frontier),
+                static_cast<unsigned long long>(k + 1));
+      store_relaxed_device(&state.reference, out.n());
+      if (out.type() == static_cast<std::uint32_t>(contract::EventType::receive_done))
+        atomicMax(reinterpret_cast<unsigned long long*>(&state.next),
+                  static_cast<unsigned long long>(out.n() + r.shape.devices));
+    }
+  }
+  return part;
+}
+
+// Reads the entry again, after its lap; the caller uses the result later. Units of an event line are valid
+// each.
+__device__ inline Sixteen look_again(const Resident& r, std::uint64_t k, const Sixteen& part) {
+  if (r.mailbox.input) return part;
+  const auto* const e = reinterpret_cast<const Sixteen*>(r.queue + contract::entry_index(r.shape, k));
+  return load_relaxed_system(e + (threadIdx.x & 1));
+}
+
+}  // namespace nanet::gpu

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frame of the resident kernel in the mailbox: units of its segments and indices, some of them copied before
+// the event line arrives, and the place of its answer.
+#pragma once
+
+#include "nanet/contract/device_access.cuh"
+#include "nanet/contract/mailbox.hpp"
+#include "nanet/gpu/resident/claimed_event.cuh"
+#include "nanet/gpu/resident/serving.cuh"
+
+namespace nanet::gpu {
+
+// Units of number n in the mailbox.
+struct FrameUnits {
+  const Resident& r;
+  std::uint64_t n;
+
+  struct Unit {
+    std::uint32_t word[4];
+  };
+  __device__ std::uint32_t mark() const { return contract::mailbox_mark(n); }
+  __device__ std::uint32_t buffer() const {
+    return static_cast<std::uint32_t>(n >> contract::exponent(r.shape.devices)) & (r.shape.buffers - 1);
+  }
+  __device__ Unit segment(unsigned b, std::uint32_t u) const {
+    return load(r.mailbox.shape.segment(buffer(), b) + contract::unit_bytes * u);
+  }
+  __device__ Unit index(unsigned b, std::uint32_t u) const {
+    return load(r.mailbox.shape.index(buffer(), b) + contract::unit_bytes * u);
+  }
+
+ private:
+  __device__ Unit load(std::size_t at) const {
+    const Sixteen unit = load_relaxed_system(reinterpret_cast<const Sixteen*>(r.mailbox.input + at));
+    return {{static_cast<std::uint32_t>(unit.low), static_cast<std::uint32_t>(unit.low >> 32),
+             static_cast<std::uint32_t>(unit.high), static_cast<std::uint32_t>(unit.high >> 32)}};
+  }
+};
+
+// Units that a thread has copied before the event line came, of the frame that was expected.
+struct EarlyUnits {
+  std::uint64_t n = 0;
+  std::uint32_t had = 0;  // mask, see ThreadUnits
+};
+// Copies units of the next frame to shared memory as they arrive, until the first warp has the entry of the
+// claimed event. A unit's own mark says that it is valid; if another frame comes, its units replace them. All
+// threads but the first warp.
+template <class A>
+__device__ __forceinline__ EarlyUnits take_early(const Resident& r, BufferWork<A, Block>& work,
+                                                 const ClaimedEvent& claimed) {
+  EarlyUnits early;
+  if (!r.mailbox.input) return early;
+  const ThreadUnits<Block> units(r.sizes, threadIdx.x, blockDim.x);
+  const contract::MailboxShape& shape = r.mailbox.shape;
+  const std::uint32_t mine = units.among(
+      contract::index_units, shape.segment_bytes / static_cast<std::uint32_t>(contract::unit_data_bytes));
+  const std::uint64_t k = claimed.k;
+  std::uint32_t missing = mine;
+  const volatile std::uint32_t& waiting = claimed.waiting;
+  do {
+    const std::uint64_t n = load_relaxed_device(&r.state->next);
+    const bool near = k < load_relaxed_device(&r.state->frontier) + r.early_distance;
+    if (n != early.n) {
+      early.n = n;
+      missing = mine;
+    }
+    const FrameUnits lines{r, n};
+    if (near && missing && lines.mark()) {
+      work.take_some(lines, units, missing);
+      if (r.early_pause) __nanosleep(r.early_pause);
+    } else {
+      __nanosleep(100);
+    }
+  } while (waiting);
+  early.had = mine & ~missing;
+  return early;
+}
+
+// Segments of a claimed frame in the mailbox, and their index.
+struct SegmentLines : FrameUnits {
+  static constexpr bool prepared = true;  // FrameWork::begin() has run
+  static constexpr bool indexes = true;
+  const ClaimedEvent& claimed;
+  std::uint32_t lap, had;
+
+  __device__ SegmentLines(const Resident& resident, const ClaimedEvent& event, std::uint32_t entry_lap,
+                          const EarlyUnits& units)
+      : FrameUnits{resident, event.n()},
+        claimed(event),
+        lap(entry_lap),
+        had(units.n == event.n() ? units.had : 0) {}
+  __device__ bool used() const {
+    return r.mailbox.input && (claimed.line.flags() & contract::EventLine::segments);
+  }
+  __device__ std::uint32_t bytes(unsigned b) const { return claimed.line.bytes(b); }
+  __device__ bool indexed() const { return claimed.line.flags() & contract::EventLine::indexed; }
+  __device__ std::uint32_t fragments(unsigned b) const {
+    return claimed.line.bytes(contract::index_boards + b);
+  }
+  __device__ std::uint32_t early() const { return had; }
+  // Waits until the queue entry is valid: the CLOP is then readable too. The card writes the entry right
+  // after the event line.
+  __device__ void await_entry() const {
+    if (!r.mailbox.input) return;
+    const contract::Event& entry = r.queue[contract::entry_index(r.shape, claimed.k)];
+    while (contract::compare_lap(load_acquire_system(&entry.lap), lap) == contract::Poll::nothing)
+      __nanosleep(100);
+  }
+};
+
+// Answer's place in the mailbox.
+__device__ inline AnswerLines answer_lines(const Resident& r, std::uint64_t n, std::uint32_t buffer) {
+  if (!r.mailbox.answers) return {};
+  return {reinterpret_cast<Sixteen*>(r.mailbox.answers + contract::answer_line_bytes * std::size_t{buffer}),
+          contract::mailbox_mark(n)};
+}
+
+}  // namespace nanet::gpu
