@@ -21,18 +21,19 @@ def probes() -> list[dict[str, Any]]:
     found = [{"name": "16 B stores", **_core.mailbox_probe(-1, SECONDS)}]
     for device in cuda()["devices"]:
         number = device["number"]
-        try:
-            result = _core.mailbox_probe(number, SECONDS)
-        except RuntimeError as error:
-            result = {"memory": "", "why": str(error)}
-        found.append({"name": f"GPU {number}, mailbox", **result})
-        if result.get("way") == "vulkan" and gdrcopy():  # not chosen: tested beside it
-            try:
-                result = _core.mailbox_probe(number, SECONDS, "gdrdrv")
-            except RuntimeError as error:
-                result = {"memory": "", "why": str(error)}
-            found.append({"name": f"GPU {number}, mailbox by gdrdrv", **result})
+        found.append(_of_gpu(number, "auto", f"GPU {number}, mailbox"))
+        if found[-1].get("way") == "vulkan" and gdrcopy():  # not chosen: tested beside it
+            found.append(_of_gpu(number, "gdrdrv", f"GPU {number}, mailbox by gdrdrv"))
     return found
+
+
+def _of_gpu(number: int, memory: str, name: str) -> dict[str, Any]:
+    from nanet import _core
+
+    try:
+        return {"name": name, **_core.mailbox_probe(number, SECONDS, memory)}
+    except RuntimeError as error:
+        return {"name": name, "memory": "", "why": str(error)}
 
 
 def gdrcopy() -> bool:
