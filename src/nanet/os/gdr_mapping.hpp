@@ -13,13 +13,13 @@ namespace nanet::os {
 class GdrMapping {
  public:
   static constexpr std::size_t page = 65536;  // GPU_PAGE_SIZE of gdrapi.h
-  static constexpr const char* library = "libgdrapi.so.2";
+  static constexpr const char* default_library = "libgdrapi.so.2";
 
   // device: address of GPU memory, and `bytes`: multiples of `page`; the memory outlives the mapping, and has
   // the attribute CU_POINTER_ATTRIBUTE_SYNC_MEMOPS. Null where the library or the module does not offer it;
   // why: the step that failed.
   static std::unique_ptr<GdrMapping> open(std::uintptr_t device, std::size_t bytes, std::string& why,
-                                          const char* library = GdrMapping::library);
+                                          const char* library = default_library);
   ~GdrMapping();
   GdrMapping(const GdrMapping&) = delete;
   GdrMapping& operator=(const GdrMapping&) = delete;

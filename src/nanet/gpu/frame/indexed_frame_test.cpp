@@ -15,7 +15,6 @@
 namespace nanet::gpu {
 namespace {
 
-namespace flag = wire::mgp::flag;
 using contract::IndexEntry;
 
 std::uint32_t below(std::mt19937& random, std::uint32_t n) {
