@@ -355,6 +355,34 @@ def test_unica_releases_in_one_period_and_refuses_double_errors():
     assert frames["singles"] == 256 * 13 + 2 * 39 and frames["doubles"] == 256 * 78 + 2 * 741
 
 
+def test_the_routed_clock_is_that_of_the_slowest_whole_card(monkeypatch, tmp_path):
+    table = tmp_path / "results.md"
+    monkeypatch.setattr(unica, "SYNTHESIS", table)
+    rows = (
+        "|`nanet_card` MAC_W=64|1|2|3|4|91.5|156.25|",
+        "|`nanet_card` MAC_W=8|1|2|3|4|88.2 (87 to 89)|125|",
+    )
+    table.write_text("\n".join(("|`clop`|1|2|3|4|60.0|156.25|", *rows, "|`nanet_card_us`|1|2|3|4|50|156|")))
+    assert unica.routed_mhz() == 88.2
+    table.write_text("no rows")
+    with pytest.raises(RuntimeError, match="no row of nanet_card"):
+        unica.routed_mhz()
+
+
+@pytest.mark.skipif(bool(simulation.missing()), reason=f"no simulated modules: {simulation.missing()}")
+@pytest.mark.complete
+def test_unica_counts_losses_at_line_rate_by_size(monkeypatch):
+    sheet = Sheet(lambda _: None)
+    monkeypatch.setattr(unica, "routed_mhz", lambda: 156.25)
+    unica.line_rates(sheet, (64, 0), 50)
+    monkeypatch.setattr(unica, "routed_mhz", lambda: 20.0)
+    unica.line_rates(sheet, (64,), 50)
+    whole, mixed, slow = sheet.rows
+    assert whole["lost"] == mixed["lost"] == 0 < whole["packets"]
+    assert sheet.figures["line_rate_at_routed_clock_lost"] == slow["lost"] > 0
+    assert slow["lost"] == slow["packets"] - slow["used"]
+
+
 @pytest.mark.skipif(bool(simulation.missing()), reason=f"no simulated modules: {simulation.missing()}")
 def test_unica_reports_a_failed_check_of_the_simulation():
     program = simulation.build(
@@ -374,6 +402,7 @@ def test_unica_gives_every_figure(nanet, tmp_path):
     figures = result["figures"]
     assert 0 < figures["merge_cycles_mean"] < figures["merge_cycles_p99_9"]
     assert figures["merge_lost_20mhz"] == figures["ttc_double_errors_accepted"] == 0
+    assert figures["line_rate_at_routed_clock_lost"] >= 0
     assert figures["release_bins"] == figures["ttc_single_errors_corrected_share"] == 1
     assert result["rows"][2]["decisions"] == 100_000
 

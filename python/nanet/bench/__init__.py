@@ -36,7 +36,7 @@ NAMES: dict[str, str] = {
     "stack": "Sockets and AF_XDP between two network namespaces: normal and real time, idle and loaded.",
     "cluster": "Captures through one and two worker processes of a local Dask cluster, in turns.",
     "torus": "Event-driven torus model: saturation of 4x4x4 and 8x8x8, events per second; lattice-QCD table.",
-    "unica": "Simulated card: merging in cycles; periods of the final trigger; bit errors of TTC frames.",
+    "unica": "Simulated card: merging in cycles; final trigger; TTC bit errors; line rate at routed clock.",
     "fabric": "The fabric's half round trip, bandwidth and message rate beside libfabric's shm and tcp.",
     "rdma": "Puts by kernels between two GPUs: half round trip; bandwidth beside the copy engine.",
     "overload": "Frames answered in time at 1.5 and 2 times the capacity; recovery from overload and a stop.",

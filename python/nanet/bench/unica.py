@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet bench unica`: merging in the simulated card, simulated final trigger and TTC receiver.
+"""`nanet bench unica`: merging in the simulated card, simulated final trigger and TTC receiver, line rate.
 
-Merging at 10 and 20 MHz of events, in cycles of 156.25 MHz; release periods; bit errors of TTC frames.
+Merging at 10 and 20 MHz of events, in cycles of 156.25 MHz; release periods; bit errors of TTC frames;
+packets lost by a card at its routed clock between two 10 GbE links at line rate.
 """
 
 from __future__ import annotations
 
+import re
 import tempfile
 from pathlib import Path
 
@@ -23,9 +25,14 @@ LOG2_PLACES, LATENCY, MIN_TICKS = 15, 32_060, 3
 PERIOD_PS = 24_951  # of the experiment's clock
 LONG_WORDS, SHORT_WORDS = 2000, 256  # short: all
 SEED = 1
+# Bytes of a frame, FCS included; 0: random sizes.
+LINE_BYTES = (64, 80, 96, 112, 128, 160, 192, 256, 384, 512, 768, 1024, 1518, 2048, 4096, 9018, 0)
+LINE_US = 1000  # of each size
 
 TTC_RTL = simulation.GATEWARE / "rtl" / "ttc"
 TTC_BENCHES = simulation.GATEWARE / "tb" / "ttc"
+LINE_BENCH = simulation.GATEWARE / "tb" / "top" / "line_rate"
+SYNTHESIS = simulation.GATEWARE / "syn" / "results.md"
 
 
 def run(settings: Settings, sheet: Sheet) -> None:
@@ -37,11 +44,12 @@ def run(settings: Settings, sheet: Sheet) -> None:
     for rate in (10e6, 20e6):
         _merging(settings, sheet, rate)
     if missing := simulation.missing():
-        sheet(f"no final trigger and TTC receiver: {missing}")
+        sheet(f"no final trigger, TTC receiver and line rate: {missing}")
         return
     decisions = settings.events or DECISIONS
     release_bins(sheet, decisions)
     bit_errors(sheet, max(1, min(LONG_WORDS, decisions // 5000)))
+    line_rates(sheet, LINE_BYTES, max(50, min(LINE_US, decisions // 2000)))
 
 
 def _merging(settings: Settings, sheet: Sheet, rate: float) -> None:
@@ -110,3 +118,24 @@ def bit_errors(sheet: Sheet, long_words: int) -> None:
     sheet.rows.append({"module": "ttc_frames", **seen})
     sheet.figures["ttc_single_errors_corrected_share"] = seen["singles_corrected"] / seen["singles"]
     sheet.figures["ttc_double_errors_accepted"] = float(seen["doubles_accepted"])
+
+
+def routed_mhz() -> float:
+    """Clock of the slowest whole card in the synthesis table, MHz."""
+    rows = re.findall(r"^\|`nanet_card`[^|]*\|(?:[^|]*\|){4}([0-9.]+)", SYNTHESIS.read_text(), re.MULTILINE)
+    if not rows:
+        raise RuntimeError(f"{SYNTHESIS}: no row of nanet_card")
+    return min(map(float, rows))
+
+
+def line_rates(sheet: Sheet, sizes: tuple[int, ...], us: int) -> None:
+    """Two links without gaps into a card at its routed clock; rows give the busy shares of its stages."""
+    mhz = routed_mhz()
+    program = simulation.build(LINE_BENCH / "line_rate.cpp", LINE_BENCH / "line_rate_bench.sv")
+    lost = 0
+    for size in sizes:
+        sheet(f"{f'{size} B' if size else 'random sizes'} at line rate, card at {mhz} MHz")
+        seen = simulation.totals(program, size, round(1e6 / mhz), us, SEED)
+        lost += seen["lost"]
+        sheet.rows.append({"measured": "2x10GbE", "card_MHz": mhz, "frame_bytes": size or "random", **seen})
+    sheet.figures["line_rate_at_routed_clock_lost"] = float(lost)
