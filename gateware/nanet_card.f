@@ -44,6 +44,7 @@ rtl/common/fifo.sv
 rtl/ttc/final_trigger.sv
 rtl/control/firmware_port.sv
 rtl/merge/frame_merge.sv
+rtl/common/gray_crossing.sv
 rtl/control/histogram.sv
 rtl/tx/late_answer_tracker.sv
 rtl/control/latency_samples.sv
@@ -70,10 +71,12 @@ rtl/common/ram_1r1w.sv
 rtl/common/ram_bypass.sv
 rtl/rx/receive_channel.sv
 rtl/rx/receive_front.sv
+rtl/rx/receive_mac.sv
 rtl/rx/receive_path.sv
 rtl/rx/receive_placement.sv
 rtl/control/register_block.sv
 rtl/common/reset_crossing.sv
+rtl/rx/rx_buffer.sv
 rtl/rx/rx_writer.sv
 rtl/tx/send_path.sv
 rtl/tx/sender.sv

@@ -97,6 +97,8 @@ def write_edges(folder: Path) -> None:
     clocks = [bit for bit in bits if bit.startswith("__Vtrigprevexpr_")]
     if not gates or len(clocks) != len(gates) + 1:
         raise RuntimeError(f"{len(gates)} clock gates, {len(clocks)} clocks: another version of Verilator?")
+    if wires := [clock for clock in clocks if "__DOT__" in clock]:
+        raise RuntimeError(f"clocks behind a wire, which change one pass late: {' '.join(wires)}")
     text = EDGES.format(
         root=ROOT,
         gates="\n".join(f"  card.{gate} = card.{gate.removesuffix('_q')};" for gate in gates),

@@ -243,6 +243,8 @@ module nanet_card_sim
   ) card (
       .clk,
       .rst,
+      .mac_rx_clk      ('0),
+      .mac_rx_rst      ('0),
       .s_axis_rx_tvalid(rx_valid_q),
       .s_axis_rx_tdata (rx_data_q),
       .s_axis_rx_tkeep (rx_keep_q),

@@ -179,6 +179,19 @@ package nanet_pkg;
     logic [127:0] data;
   } apenet_req_t;
 
+  // Descriptors of a buffered datagram: at its MGP header, and at its end.
+  typedef struct packed {
+    logic [31:0] stamp;  // card clock, first word of the frame
+    logic [15:0] total;  // datagram bytes
+    mgp_header_t header;
+  } rx_begun_t;
+  typedef struct packed {
+    logic        sound;
+    refusal_e    refusal;
+    logic [15:0] hits;
+    logic [31:0] stamp;  // card clock, last footer
+  } rx_ended_t;
+
   // ---------------------------------------------------------------- placement requests and responses
 
   // Packet number within its channel; also the write fence of notifications. Half of the range exceeds

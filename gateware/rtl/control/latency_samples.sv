@@ -6,7 +6,9 @@ module latency_samples
   import nanet_pkg::*;
 #(
     // MACs.
-    parameter int unsigned CHANNELS = 2
+    parameter int unsigned CHANNELS = 2,
+    // 1: frames are reported with their times. 0: word by word.
+    parameter bit TIMES = 1'b0
 ) (
     input logic clk,
     input logic rst,
@@ -24,6 +26,13 @@ module latency_samples
      */
     input logic [CHANNELS-1:0] rx_valid,
     input logic [CHANNELS-1:0] rx_last,
+
+    /*
+     * with TIMES, pulse per frame: cycles of its first and last word
+     */
+    input logic [CHANNELS-1:0]       frame_valid,
+    input logic [CHANNELS-1:0][31:0] frame_start,
+    input logic [CHANNELS-1:0][31:0] frame_end,
 
     /*
      * used packets; events of frames closed by a packet, with the time of that packet's first word
@@ -60,13 +69,13 @@ module latency_samples
   } end_t;
 
   logic [CHANNELS-1:0] within_q, write_q;
-  logic [CHANNELS-1:0][31:0] start_q;
+  logic [CHANNELS-1:0][31:0] start_q, frame_end_q;
   logic [31:0] ended_q;
   end_t [CHANNELS-1:0] end_rd;
 
   for (genvar c = 0; c < int'(CHANNELS); c++) begin : gen_ends
     end_t end_in;
-    assign end_in = '{tag: start_q[c][21:12], last: ended_q};
+    assign end_in = '{tag: start_q[c][21:12], last: TIMES ? frame_end_q[c] : ended_q};
     ram_1r1w #(
         .WIDTH($bits(end_t)),
         .DEPTH(512)
@@ -82,6 +91,11 @@ module latency_samples
       write_q[c] <= rx_valid[c] && rx_last[c];
       if (rx_valid[c]) within_q[c] <= !rx_last[c];
       if (rx_valid[c] && !within_q[c]) start_q[c] <= now;
+      if (TIMES) begin
+        write_q[c] <= frame_valid[c];
+        start_q[c] <= frame_start[c];
+      end
+      frame_end_q[c] <= frame_end[c];
       if (rst) within_q[c] <= 1'b0;
     end
   end

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: SHL-2.1
-// Clock crossing of the MACs' streams. Received frames pass word by word. If the card is too slow, a frame
-// is cut or dropped, and a bad end is reported for each. Transmitted frames are stored whole, so that they
-// leave without a gap at any clock ratio.
+// Clock crossing of the MACs' streams. Received frames pass word by word, or stay in the MACs' clocks. If the
+// card is too slow, a frame is cut or dropped, and a bad end is reported for each. Transmitted frames are
+// stored whole, so that they leave without a gap at any clock ratio.
 module axis_crossing #(
     // 1: every MAC has separate clocks. 0: all MACs use the card clock and the module reduces to wires.
     parameter bit CLOCKS = 1'b1,
+    // 1: received frames pass to the card clock. 0: they stay in the MACs' clocks.
+    parameter bit RECEIVE = 1'b1,
     // MACs.
     parameter int unsigned CHANNELS = 1,
     // Width of the streams in bits: 64 or 8.
@@ -70,59 +72,70 @@ module axis_crossing #(
     for (genvar c = 0; c < int'(CHANNELS); c++) begin : gen_mac
       // -------------------------------------------------------------- receive
 
-      logic rx_valid, rx_ready, rx_last, rx_bad, rx_got;
-      logic [KeepW-1:0] rx_keep;
-      logic cut_q;               // an end word is pending, one per frame that lost a word
-      logic [MoreW-1:0] more_q;  // further pending end words
-      logic dropped_q;           // the rest of the incoming frame is dropped
-      logic lost, cuts;
+      if (RECEIVE) begin : gen_receive
+        logic rx_valid, rx_ready, rx_last, rx_bad, rx_got;
+        logic [KeepW-1:0] rx_keep;
+        logic cut_q;               // an end word is pending, one per frame that lost a word
+        logic [MoreW-1:0] more_q;  // further pending end words
+        logic dropped_q;           // the rest of the incoming frame is dropped
+        logic lost, cuts;
 
-      // End words are marked bad and inserted as soon as there is room. The first ends a partly stored frame;
-      // the others represent frames without stored words, so that these are counted too.
-      assign rx_valid = cut_q || (s_axis_rx_tvalid[c] && !dropped_q);
-      assign rx_keep  = cut_q ? KeepW'(1) : s_axis_rx_tkeep[c];
-      assign rx_last  = cut_q || s_axis_rx_tlast[c];
-      assign rx_bad   = cut_q || s_axis_rx_tuser[c];
-      assign lost     = s_axis_rx_tvalid[c] && (cut_q || !rx_ready);
-      assign cuts     = lost && !dropped_q;
+        // End words are marked bad and inserted as soon as there is room. The first ends a partly stored
+        // frame; the others represent frames without stored words, so that these are counted too.
+        assign rx_valid = cut_q || (s_axis_rx_tvalid[c] && !dropped_q);
+        assign rx_keep  = cut_q ? KeepW'(1) : s_axis_rx_tkeep[c];
+        assign rx_last  = cut_q || s_axis_rx_tlast[c];
+        assign rx_bad   = cut_q || s_axis_rx_tuser[c];
+        assign lost     = s_axis_rx_tvalid[c] && (cut_q || !rx_ready);
+        assign cuts     = lost && !dropped_q;
 
-      always_ff @(posedge mac_rx_clk[c]) begin
-        cut_q <= cuts || (cut_q && (!rx_ready || more_q != 0));
-        if (cut_q && cuts && !rx_ready) more_q <= more_q + MoreW'(more_q != '1);
-        else if (cut_q && !cuts && rx_ready) more_q <= more_q - MoreW'(more_q != 0);
-        if (s_axis_rx_tvalid[c] && s_axis_rx_tlast[c]) dropped_q <= 1'b0;
-        else if (lost) dropped_q <= 1'b1;
-        if (mac_rx_rst[c]) begin
-          more_q    <= '0;
-          cut_q     <= 1'b0;
-          dropped_q <= 1'b0;
+        always_ff @(posedge mac_rx_clk[c]) begin
+          cut_q <= cuts || (cut_q && (!rx_ready || more_q != 0));
+          if (cut_q && cuts && !rx_ready) more_q <= more_q + MoreW'(more_q != '1);
+          else if (cut_q && !cuts && rx_ready) more_q <= more_q - MoreW'(more_q != 0);
+          if (s_axis_rx_tvalid[c] && s_axis_rx_tlast[c]) dropped_q <= 1'b0;
+          else if (lost) dropped_q <= 1'b1;
+          if (mac_rx_rst[c]) begin
+            more_q    <= '0;
+            cut_q     <= 1'b0;
+            dropped_q <= 1'b0;
+          end
         end
+
+        // Pause after each bad frame: consecutive end words would exceed the count rate of the card.
+        logic pause_q;
+        assign rx_tvalid[c] = rx_got && !pause_q;
+
+        always_ff @(posedge clk) begin
+          pause_q <= rx_tvalid[c] && rx_tlast[c] && rx_tuser[c];
+          if (rst) pause_q <= 1'b0;
+        end
+
+        async_fifo #(
+            .WIDTH(MAC_W + KeepW + 2),
+            .DEPTH(RX_DEPTH)
+        ) rx (
+            .wr_clk   (mac_rx_clk[c]),
+            .wr_rst   (mac_rx_rst[c]),
+            .in_valid (rx_valid),
+            .in_ready (rx_ready),
+            .in_data  ({rx_bad, rx_last, rx_keep, s_axis_rx_tdata[c]}),
+            .rd_clk   (clk),
+            .rd_rst   (rst),
+            .out_valid(rx_got),
+            .out_ready(!pause_q),
+            .out_data ({rx_tuser[c], rx_tlast[c], rx_tkeep[c], rx_tdata[c]})
+        );
+
+      end else begin : gen_mac_clock
+        assign rx_tvalid[c] = s_axis_rx_tvalid[c];
+        assign rx_tdata[c]  = s_axis_rx_tdata[c];
+        assign rx_tkeep[c]  = s_axis_rx_tkeep[c];
+        assign rx_tlast[c]  = s_axis_rx_tlast[c];
+        assign rx_tuser[c]  = s_axis_rx_tuser[c];
+        logic unused;
+        assign unused = &{1'b0, mac_rx_clk[c], mac_rx_rst[c], 1'(RX_DEPTH), 1'(MoreW)};
       end
-
-      // Pause after each bad frame: consecutive end words would exceed the count rate of the card.
-      logic pause_q;
-      assign rx_tvalid[c] = rx_got && !pause_q;
-
-      always_ff @(posedge clk) begin
-        pause_q <= rx_tvalid[c] && rx_tlast[c] && rx_tuser[c];
-        if (rst) pause_q <= 1'b0;
-      end
-
-      async_fifo #(
-          .WIDTH(MAC_W + KeepW + 2),
-          .DEPTH(RX_DEPTH)
-      ) rx (
-          .wr_clk   (mac_rx_clk[c]),
-          .wr_rst   (mac_rx_rst[c]),
-          .in_valid (rx_valid),
-          .in_ready (rx_ready),
-          .in_data  ({rx_bad, rx_last, rx_keep, s_axis_rx_tdata[c]}),
-          .rd_clk   (clk),
-          .rd_rst   (rst),
-          .out_valid(rx_got),
-          .out_ready(!pause_q),
-          .out_data ({rx_tuser[c], rx_tlast[c], rx_tkeep[c], rx_tdata[c]})
-      );
 
       // -------------------------------------------------------------- transmit
 

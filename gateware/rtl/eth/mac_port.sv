@@ -9,6 +9,9 @@ module mac_port #(
 ) (
     input logic clk,
     input logic rst,
+    // Clock and reset of the received words; equal to clk and rst unless the MAC has a separate clock.
+    input logic rx_clk,
+    input logic rx_rst,
 
     /*
      * frames from the MAC, and their copy for the streams
@@ -72,11 +75,11 @@ module mac_port #(
     assign m_axis_rx_tlast  = s_axis_rx_tlast;
     assign m_axis_rx_tuser  = s_axis_rx_tuser;
     logic unused;
-    assign unused = &{1'b0, rst, stream_rst};
+    assign unused = &{1'b0, rst, rx_clk, rx_rst, stream_rst};
   end else begin : gen_rx_narrow
     axis_widen widen (
-        .clk,
-        .rst,
+        .clk             (rx_clk),
+        .rst             (rx_rst),
         .s_axis_rx_tvalid,
         .s_axis_rx_tdata,
         .s_axis_rx_tlast,

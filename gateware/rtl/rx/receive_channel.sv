@@ -11,10 +11,18 @@ module receive_channel
     // Width of the DMA data in bits; 256.
     parameter int unsigned DATA_W = 256,
     // 1: packets come from the torus, not from a MAC.
-    parameter bit TORUS = 1'b0
+    parameter bit TORUS = 1'b0,
+    // 1: the MAC has a separate clock, and its frames are received there (receive_mac).
+    parameter bit MAC_CLOCK = 1'b0
 ) (
     input logic clk,
     input logic rst,
+
+    /*
+     * clock and reset of the MAC, used with MAC_CLOCK
+     */
+    input logic mac_clk,
+    input logic mac_rst,
 
     /*
      * configuration, steady while frames arrive
@@ -23,6 +31,7 @@ module receive_channel
     input filter_t [FILTERS-1:0] filter,
     input mgp_rules_t            rules,
     input logic [31:0]           now,
+    input logic                  take,    // with MAC_CLOCK: frames are accepted
 
     /*
      * frames from the MAC
@@ -55,6 +64,7 @@ module receive_channel
     input  placed_rsp_t    placed_rsp,
     output serial_t        done_serial,
     output logic           idle,          // the writer is empty
+    output logic           arriving,      // words on their way to the writer
 
     /*
      * translation
@@ -79,14 +89,21 @@ module receive_channel
     output refusal_e       refusal,
     output logic           untranslated,
     output logic           profile_valid,
-    output profile_t       profile
+    output profile_t       profile,
+
+    /*
+     * with MAC_CLOCK, pulse per frame: card clock at its first and last word
+     */
+    output logic        frame_valid,
+    output logic [31:0] frame_start,
+    output logic [31:0] frame_end
 );
 
-  logic apenet_valid;
-  apenet_kind_e apenet_kind;
-  logic [127:0] apenet_data;
+  localparam bit Clocks = MAC_CLOCK && !TORUS;
+
+  apenet_req_t apenet_req;
   logic [$clog2(BUFFER_WORDS):0] level;
-  logic clk_channel;
+  logic clk_channel, channel_rst, apenet_rst, clear;
 
   assign torus_level = level;
 
@@ -95,14 +112,13 @@ module receive_channel
       .HOLD(64)
   ) channel_clock (
       .clk,
-      .active(rst || s_axis_rx_req.tvalid || torus_req.valid || m_axis_arp_tvalid || !idle),
+      .active(Clocks || rst || s_axis_rx_req.tvalid || torus_req.valid || m_axis_arp_tvalid ||
+              !idle),
       .gated (clk_channel)
   );
 
   if (TORUS) begin : gen_torus
-    assign apenet_valid      = torus_req.valid;
-    assign apenet_kind       = torus_req.kind;
-    assign apenet_data       = torus_req.data;
+    assign apenet_req        = torus_req;
     assign m_axis_arp_tvalid = 1'b0;
     assign m_axis_arp_tdata  = '0;
     assign m_axis_arp_tkeep  = '0;
@@ -110,9 +126,20 @@ module receive_channel
     assign verdict_valid     = 1'b0;
     assign verdict           = frame_verdict_e'(0);
     assign overflow          = 1'b0;
+    assign arriving          = torus_req.valid;
     logic unused_front;
-    assign unused_front = &{1'b0, host, filter, rules, s_axis_rx_req, arp_answers, m_axis_arp_tready, 1'b0};
+    assign unused_front = &{1'b0, mac_clk, mac_rst, take, host, filter, rules, s_axis_rx_req, arp_answers, m_axis_arp_tready, 1'b0};
+  end else if (MAC_CLOCK) begin : gen_mac
+    receive_mac #(
+        .FILTERS     (FILTERS),
+        .BUFFER_WORDS(BUFFER_WORDS)
+    ) front (
+        .*
+    );
+    logic unused_torus;
+    assign unused_torus = &{1'b0, torus_req, 1'b0};
   end else begin : gen_front
+    assign arriving = s_axis_rx_req.tvalid;
     receive_front #(
         .FILTERS     (FILTERS),
         .BUFFER_WORDS(BUFFER_WORDS)
@@ -130,28 +157,41 @@ module receive_channel
         .m_axis_arp_tdata,
         .m_axis_arp_tkeep,
         .m_axis_arp_tlast,
-        .apenet_valid,
-        .apenet_kind,
-        .apenet_data,
+        .apenet_valid(apenet_req.valid),
+        .apenet_kind (apenet_req.kind),
+        .apenet_data (apenet_req.data),
         .level,
         .verdict_valid,
         .verdict,
         .overflow
     );
     logic unused_torus;
-    assign unused_torus = &{1'b0, torus_req, 1'b0};
+    assign unused_torus = &{1'b0, torus_req, mac_clk, mac_rst, take, 1'b0};
+  end
+
+  if (!Clocks) begin : gen_clock
+    assign channel_rst = rst;
+    assign apenet_rst  = rst;
+    assign clear       = rst;
+    assign frame_valid = 1'b0;
+    assign frame_start = '0;
+    assign frame_end   = '0;
   end
 
   rx_writer #(
       .BUFFER_WORDS(BUFFER_WORDS),
-      .DATA_W      (DATA_W)
+      .DATA_W      (DATA_W),
+      .CLOCKS      (Clocks)
   ) writer (
       .clk     (clk_channel),
-      .rst,
+      .rst     (channel_rst),
       .now,
-      .in_valid(apenet_valid),
-      .in_kind (apenet_kind),
-      .in_data (apenet_data),
+      .in_clk  (mac_clk),
+      .in_rst  (apenet_rst),
+      .in_clear(clear),
+      .in_valid(apenet_req.valid),
+      .in_kind (apenet_req.kind),
+      .in_data (apenet_req.data),
       .level,
       .place_valid,
       .place_ready,

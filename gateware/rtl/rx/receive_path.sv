@@ -24,10 +24,18 @@ module receive_path
     // Number n of frame 0 of the first burst.
     parameter logic [63:0] FIRST_N = 0,
     // Channels that take datagrams from the torus instead of frames from their MAC.
-    parameter logic [CHANNELS-1:0] TORUS = '0
+    parameter logic [CHANNELS-1:0] TORUS = '0,
+    // 1: the MACs have separate clocks, and their frames are received there.
+    parameter bit MAC_CLOCKS = 1'b0
 ) (
     input logic clk,
     input logic rst,
+
+    /*
+     * clocks and resets of the MACs, used with MAC_CLOCKS
+     */
+    input logic [CHANNELS-1:0] mac_clk,
+    input logic [CHANNELS-1:0] mac_rst,
 
     /*
      * configuration, steady while enabled
@@ -43,6 +51,7 @@ module receive_path
     input logic                     tlb_flush,
     input logic [63:0]              now,
     input ttc_stamp_t               ttc_stamp,  // of merged buffers
+    input logic                     take,       // with MAC_CLOCKS: frames are accepted
 
     /*
      * frames from the MACs
@@ -128,7 +137,14 @@ module receive_path
     output profile_t [CHANNELS-1:0]       profile,
     output logic                          tlb_hit,
     output logic                          tlb_miss,
-    output logic [CHANNELS:0]             untranslated
+    output logic [CHANNELS:0]             untranslated,
+
+    /*
+     * with MAC_CLOCKS, pulse per frame: card clock at its first and last word
+     */
+    output logic [CHANNELS-1:0]       frame_valid,
+    output logic [CHANNELS-1:0][31:0] frame_start,
+    output logic [CHANNELS-1:0][31:0] frame_end
 );
 
   localparam int unsigned Clients = CHANNELS + 1;  // channels, then clop_close
@@ -141,7 +157,7 @@ module receive_path
   placed_rsp_t placed_rsp;
   logic placement_idle;
   serial_t [CHANNELS-1:0] done_serial;
-  logic [CHANNELS-1:0] writer_idle;
+  logic [CHANNELS-1:0] writer_idle, arriving;
 
   logic [Clients-1:0] tlb_req, tlb_ready, tlb_resp, no_page;
   logic [Clients-1:0][63:0] tlb_vaddr;
@@ -164,8 +180,11 @@ module receive_path
         .FILTERS     (FILTERS),
         .BUFFER_WORDS(BUFFER_WORDS),
         .DATA_W      (DATA_W),
-        .TORUS       (TORUS[c])
+        .TORUS       (TORUS[c]),
+        .MAC_CLOCK   (MAC_CLOCKS)
     ) channel (
+        .mac_clk          (mac_clk[c]),
+        .mac_rst          (mac_rst[c]),
         .host             (host[c]),
         .now              (now[31:0]),
         .s_axis_rx_req    ('{
@@ -189,6 +208,7 @@ module receive_path
         .placed_valid     (placed_valid[c]),
         .done_serial      (done_serial[c]),
         .idle             (writer_idle[c]),
+        .arriving         (arriving[c]),
         .tlb_req      (channel_tlb_req[c]),
         .tlb_rsp      (channel_tlb_rsp[c]),
         .wr_req       (channel_wr_req[c]),
@@ -202,19 +222,17 @@ module receive_path
         .untranslated (channel_no_page[c]),
         .profile_valid(profile_valid[c]),
         .profile      (profile[c]),
+        .frame_valid  (frame_valid[c]),
+        .frame_start  (frame_start[c]),
+        .frame_end    (frame_end[c]),
         .*
     );
   end
 
   // Latency from a MAC to its writer is below 64 cycles.
   logic [5:0] quiet_q;
-  logic torus_arrives;
-  always_comb begin
-    torus_arrives = 1'b0;
-    for (int c = 0; c < int'(CHANNELS); c++) torus_arrives |= torus_req[c].valid;
-  end
   always_ff @(posedge clk) begin
-    quiet_q <= s_axis_rx_tvalid != 0 || torus_arrives ? '0 : quiet_q + 6'(quiet_q != '1);
+    quiet_q <= arriving != 0 ? '0 : quiet_q + 6'(quiet_q != '1);
     idle    <= quiet_q == '1 && writer_idle == '1 && placement_idle;
     if (rst) begin
       quiet_q <= '0;

@@ -9,7 +9,9 @@ module rx_writer
     // Buffer depth in words of 128 bits; a power of two, at least 1024.
     parameter int unsigned BUFFER_WORDS = 1024,
     // Width of the DMA data in bits.
-    parameter int unsigned DATA_W = 256
+    parameter int unsigned DATA_W = 256,
+    // 1: packets arrive in `in_clk`. 0: in `clk`.
+    parameter bit CLOCKS = 1'b0
 ) (
     input logic clk,
     input logic rst,
@@ -17,8 +19,12 @@ module rx_writer
     input logic [31:0] now,  // card clock, low word
 
     /*
-     * APEnet+ packets from nanet_controller, which monitors the level
+     * APEnet+ packets from nanet_controller, which monitors the level; with CLOCKS in the clock in_clk, and
+     * in_rst and in_clear are the resets of the buffer's two sides
      */
+    input  logic                          in_clk,
+    input  logic                          in_rst,
+    input  logic                          in_clear,
     input  logic                          in_valid,
     input  apenet_kind_e                  in_kind,
     input  logic [127:0]                  in_data,
@@ -80,94 +86,35 @@ module rx_writer
 
   // ------------------------------------------------------------------ packet buffer and its descriptors
 
-  logic data_valid, data_ready, unused_data_room;
+  logic data_valid, data_ready, begun_valid, ended_valid, ended_ready, buffer_empty;
   apenet_kind_e data_kind;
   logic [127:0] data;
-  apenet_header_t in_header;
-  apenet_footer_t in_footer, data_footer;
-  logic first_payload_q;
-  logic [15:0] in_total_q;
-  logic [31:0] in_stamp_q;
+  apenet_footer_t data_footer;
+  rx_begun_t begun;
+  rx_ended_t ended;
 
-  assign in_header = in_data;
-  assign in_footer = in_data;
   assign data_footer = data;
 
-  fifo #(
-      .WIDTH(130),
-      .DEPTH(BUFFER_WORDS)
-  ) buffer (
+  rx_buffer #(
+      .BUFFER_WORDS(BUFFER_WORDS),
+      .CLOCKS      (CLOCKS)
+  ) packets (
       .clk,
-      .rst,
-      .in_valid,
-      .in_ready (unused_data_room),
-      .in_data  ({in_kind, in_data}),
-      .out_valid(data_valid),
-      .out_ready(data_ready),
-      .out_data ({data_kind, data}),
-      .level
-  );
-
-  // One entry per datagram: at its MGP header, and at its end. A datagram takes at least three words, so half
-  // of the buffer depth suffices.
-  typedef struct packed {
-    logic [31:0] stamp;
-    logic [15:0] total;
-    mgp_header_t header;
-  } begun_t;
-  typedef struct packed {
-    logic        sound;
-    refusal_e    refusal;
-    logic [15:0] hits;
-    logic [31:0] stamp;
-  } ended_t;
-
-  begun_t begun_in, begun;
-  ended_t ended_in, ended;
-  logic begun_valid, begun_ready, ended_valid, ended_ready, unused_begun_room, unused_ended_room;
-  logic [$clog2(BUFFER_WORDS/2):0] unused_begun_level, unused_ended_level;
-
-  always_ff @(posedge clk) begin
-    if (in_valid && in_kind == ApenetHeader) begin
-      first_payload_q <= in_header.offset == 0;
-      in_total_q      <= in_header.total;
-      in_stamp_q      <= in_header.stamp;
-    end
-    if (in_valid && in_kind == ApenetPayload) first_payload_q <= 1'b0;
-  end
-
-  assign begun_in = '{stamp: in_stamp_q, total: in_total_q, header: in_data};
-  assign ended_in = '{sound: in_footer.verdict == FrameUdp && in_footer.refusal == MgpNone,
-                      refusal: in_footer.verdict == FrameUdp ? refusal_e'(in_footer.refusal) : MgpNone,
-                      hits: in_footer.hits, stamp: in_footer.stamp};
-
-  fifo #(
-      .WIDTH($bits(begun_t)),
-      .DEPTH(BUFFER_WORDS / 2)
-  ) begun_fifo (
-      .clk,
-      .rst,
-      .in_valid (in_valid && in_kind == ApenetPayload && first_payload_q),
-      .in_ready (unused_begun_room),
-      .in_data  (begun_in),
-      .out_valid(begun_valid),
-      .out_ready(begun_ready),
-      .out_data (begun),
-      .level    (unused_begun_level)
-  );
-  fifo #(
-      .WIDTH($bits(ended_t)),
-      .DEPTH(BUFFER_WORDS / 2)
-  ) ended_fifo (
-      .clk,
-      .rst,
-      .in_valid (in_valid && in_kind == ApenetFooter && in_footer.last),
-      .in_ready (unused_ended_room),
-      .in_data  (ended_in),
-      .out_valid(ended_valid),
-      .out_ready(ended_ready),
-      .out_data (ended),
-      .level    (unused_ended_level)
+      .rst             (CLOCKS ? in_clear : rst),
+      .in_clk,
+      .in_rst,
+      .in_req          ('{valid: in_valid, kind: in_kind, data: in_data}),
+      .level,
+      .data_valid,
+      .data_ready,
+      .data_kind,
+      .data,
+      .begun_valid,
+      .begun,
+      .ended_valid,
+      .ended,
+      .release_datagram(ended_ready),
+      .empty           (buffer_empty)
   );
 
   // ------------------------------------------------------------------ placement requests
@@ -203,7 +150,6 @@ module rx_writer
                           stamp: begun.stamp, header: begun.header};
   // The datagram is released in the same cycle, since the next one may already be waiting.
   assign ended_ready  = (request_q == RequestCommitting && placed_valid) || request_q == RequestDrop;
-  assign begun_ready  = ended_ready;
 
   always_ff @(posedge clk) begin
     refused     <= 1'b0;
@@ -538,13 +484,11 @@ module rx_writer
     end
   end
 
-  always_ff @(posedge clk) idle <= level == 0 && !data_valid && !begun_valid && serial_q == done_serial;
+  always_ff @(posedge clk) idle <= buffer_empty && !data_valid && !begun_valid && serial_q == done_serial;
 
   logic unused;
-  assign unused = &{1'b0, unused_way_room, unused_way_level, unused_data_room, unused_begun_room,
-                    unused_ended_room, unused_begun_level,
-                    unused_ended_level, unused_piece_level, unused_words_room, unused_track_level, in_header,
-                    in_footer, data_footer};
+  assign unused = &{1'b0, unused_way_room, unused_way_level, unused_piece_level, unused_words_room,
+                    unused_track_level, data_footer, in_clear};
 
   logic unused_wr_rsp;
   assign unused_wr_rsp = &{1'b0, wr_rsp.done_tag, wr_rsp.done_error};

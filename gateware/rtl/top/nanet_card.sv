@@ -30,11 +30,19 @@ module nanet_card
     parameter bit MERGE = 1'b0,
     // 1: stream 0 has the final trigger.
     parameter bit FINAL = 1'b0,
+    // 1: received frames have separate clocks; the streams receive them there. 0: they use `clk`.
+    parameter bit MAC_CLOCKS = 1'b0,
     // Width of a register byte address on the bus: 64 kB per stream, and at least 17.
     parameter int unsigned ADDR_W = STREAMS < 3 ? 17 : 16 + $clog2(STREAMS)
 ) (
     input logic clk,
     input logic rst,
+
+    /*
+     * clocks and resets of the received frames, used with MAC_CLOCKS
+     */
+    input logic [CHANNELS-1:0] mac_rx_clk,
+    input logic [CHANNELS-1:0] mac_rx_rst,
 
     /*
      * frames from the MACs
@@ -143,6 +151,8 @@ module nanet_card
     ) port (
         .clk,
         .rst,
+        .rx_clk          (MAC_CLOCKS ? mac_rx_clk[c] : clk),
+        .rx_rst          (MAC_CLOCKS ? mac_rx_rst[c] : rst),
         .s_axis_rx_tvalid(s_axis_rx_tvalid[c]),
         .s_axis_rx_tdata (s_axis_rx_tdata[c]),
         .s_axis_rx_tkeep (s_axis_rx_tkeep[c]),
@@ -260,7 +270,8 @@ module nanet_card
         .BUFFER_WORDS(BUFFER_WORDS),
         .TLB_SETS    (TLB_SETS),
         .MERGE       (MERGE),
-        .FINAL       (FINAL && s == 0)
+        .FINAL       (FINAL && s == 0),
+        .MAC_CLOCKS  (MAC_CLOCKS)
     ) stream (
         .s_axis_rx_tvalid  (rx_tvalid),
         .s_axis_rx_tdata   (rx_tdata),

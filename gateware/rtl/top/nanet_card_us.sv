@@ -19,7 +19,7 @@ module nanet_card_us
     parameter int unsigned MAX_BUFFERS = 8192,
     // Width of the MAC streams in bits: 64 (10 GbE) or 8 (1 GbE).
     parameter int unsigned MAC_W = 64,
-    // 1: the MAC streams have separate clocks; 0: they use `clk`.
+    // 1: the MAC streams have separate clocks, and frames are received there; 0: they use `clk`.
     parameter bit MAC_CLOCKS = 1'b0,
     // 1: the PCIe block streams use `pcie_clk` and `clk` is the card clock only; 0: they use `clk`.
     parameter bit PCIE_CLOCK = 1'b0,
@@ -153,13 +153,14 @@ module nanet_card_us
       .*
   );
 
-  // MAC streams in the card clock.
+  // Transmitted frames in the card clock; received ones stay in the MACs' clocks.
   logic [CHANNELS-1:0] rx_tvalid, rx_tlast, rx_tuser, tx_tvalid, tx_tready, tx_tlast;
   logic [CHANNELS-1:0][MAC_W-1:0] rx_tdata, tx_tdata;
   logic [CHANNELS-1:0][MAC_W/8-1:0] rx_tkeep, tx_tkeep;
 
   axis_crossing #(
       .CLOCKS  (MAC_CLOCKS),
+      .RECEIVE (1'b0),
       .CHANNELS(CHANNELS),
       .MAC_W   (MAC_W),
       .TX_DEPTH(2048 / (MAC_W / 8))
@@ -184,6 +185,7 @@ module nanet_card_us
       .DATA_W      (DATA_W),
       .BUFFER_WORDS(BUFFER_WORDS),
       .TLB_SETS    (TLB_SETS),
+      .MAC_CLOCKS  (MAC_CLOCKS),
       .ADDR_W      (AddrW)
   ) card (
       .rst             (card_rst),

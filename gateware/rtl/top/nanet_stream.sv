@@ -33,10 +33,18 @@ module nanet_stream
     // 1: with merging of the boards; at least two channels.
     parameter bit MERGE = 1'b0,
     // 1: with the final trigger; DATA_W 256.
-    parameter bit FINAL = 1'b0
+    parameter bit FINAL = 1'b0,
+    // 1: frames arrive in the MACs' clocks. 0: in `clk`.
+    parameter bit MAC_CLOCKS = 1'b0
 ) (
     input logic clk,
     input logic rst,
+
+    /*
+     * receive clocks of the MACs, used with MAC_CLOCKS
+     */
+    input logic [CHANNELS-1:0] mac_rx_clk,
+    input logic [CHANNELS-1:0] mac_rx_rst,
 
     /*
      * frames from the MACs, the same for all streams
@@ -206,8 +214,9 @@ module nanet_stream
       .on           (regs.control.receive.value || regs.control.send.value || regs.control.events.value),
       .receive      (regs.control.receive.value),
       .cleared      (path_ready),
-      .rx_tvalid    (s_axis_rx_tvalid),
-      .rx_tlast     (s_axis_rx_tlast),
+      // With MAC_CLOCKS, receive_mac selects whole frames.
+      .rx_tvalid    (MAC_CLOCKS ? '0 : s_axis_rx_tvalid),
+      .rx_tlast     (MAC_CLOCKS ? '0 : s_axis_rx_tlast),
       .wr_valid_in  (core_wr_req.valid),
       .wr_ready     (wr_rsp.ready),
       .wr_last      (wr_req.last),
@@ -221,7 +230,7 @@ module nanet_stream
   );
 
   assign taking        = ready && regs.control.receive.value;
-  assign rx_valid      = s_axis_rx_tvalid & rx_take;
+  assign rx_valid      = MAC_CLOCKS ? s_axis_rx_tvalid : s_axis_rx_tvalid & rx_take;
   always_comb begin
     wr_req = core_wr_req;
     wr_req.valid = core_wr_req.valid && wr_pass;
@@ -277,6 +286,8 @@ module nanet_stream
   logic [63:0] last_packet;
   logic [CHANNELS-1:0][$clog2(BUFFER_WORDS):0] unused_torus_level;
   ttc_stamp_t ttc_stamp;
+  logic [CHANNELS-1:0] frame_valid;
+  logic [CHANNELS-1:0][31:0] frame_start, frame_end;
 
   receive_path #(
       .CHANNELS    (CHANNELS),
@@ -286,8 +297,12 @@ module nanet_stream
       .TLB_SETS    (TLB_SETS),
       .DATA_W      (DATA_W),
       .DEVICES     (DEVICES),
-      .MERGE       (MERGE)
+      .MERGE       (MERGE),
+      .MAC_CLOCKS  (MAC_CLOCKS)
   ) receive (
+      .mac_clk         (mac_rx_clk),
+      .mac_rst         (mac_rx_rst),
+      .take            (taking),
       .rst             (core_rst),
       .enable          (running),
       .cfg             ('{
@@ -544,7 +559,8 @@ module nanet_stream
                         (path_ev_req.item.flags & FlagTimedOut) == 0;
 
   latency_samples #(
-      .CHANNELS(CHANNELS)
+      .CHANNELS(CHANNELS),
+      .TIMES   (MAC_CLOCKS)
   ) latency (
       .stage         (regs.latency.stage.value),
       .hold          (regs.latency.hold.value),

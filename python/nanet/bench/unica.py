@@ -26,7 +26,7 @@ PERIOD_PS = 24_951  # of the experiment's clock
 LONG_WORDS, SHORT_WORDS = 2000, 256  # short: all
 SEED = 1
 # Bytes of a frame, FCS included; 0: random sizes.
-LINE_BYTES = (64, 80, 96, 112, 128, 160, 192, 256, 384, 512, 768, 1024, 1518, 2048, 4096, 9018, 0)
+LINE_BYTES = (*range(64, 385, 16), 512, 600, 700, 768, 1024, 1518, 2048, 4096, 9018, 0)
 LINE_US = 1000  # of each size
 
 TTC_RTL = simulation.GATEWARE / "rtl" / "ttc"
@@ -135,7 +135,7 @@ def line_rates(sheet: Sheet, sizes: tuple[int, ...], us: int) -> None:
     lost = 0
     for size in sizes:
         sheet(f"{f'{size} B' if size else 'random sizes'} at line rate, card at {mhz} MHz")
-        seen = simulation.totals(program, size, round(1e6 / mhz), us, SEED)
+        seen = simulation.totals(program, size, round(1e6 / mhz), us, 0, SEED)
         lost += seen["lost"]
         sheet.rows.append({"measured": "2x10GbE", "card_MHz": mhz, "frame_bytes": size or "random", **seen})
     sheet.figures["line_rate_at_routed_clock_lost"] = float(lost)

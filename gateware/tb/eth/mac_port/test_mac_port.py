@@ -40,7 +40,9 @@ class Bench:
 
     async def start(self) -> None:
         dut = self.dut
-        cocotb.start_soon(Clock(dut.clk, 6400, "ps").start())
+        for clock in (dut.clk, dut.rx_clk):
+            cocotb.start_soon(Clock(clock, 6400, "ps").start())
+        dut.rx_rst.value = 0
         for name in ("s_axis_rx_tvalid", "s_axis_rx_tuser", "s_axis_arp_tvalid", "s_axis_send_tvalid"):
             getattr(dut, name).value = 0
         dut.m_axis_tx_tready.value = dut.stop.value = 0

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Harness of nanet_card with two 10 GbE links at line rate; card and MACs have separate clocks. Prints
 // packets sent and used, losses by place, and busy shares of the stages. Arguments: bytes of a frame, FCS
-// included (0: random sizes), period of the card clock in ps, microseconds, seed.
+// included (0: random sizes), period of the card clock in ps, microseconds, resets of the MACs, seed. After
+// resets the account closes, and further packets are used.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -33,7 +34,7 @@ constexpr std::uint64_t pages = 1ull << 30, finished = 2ull << 30, ring = 3ull <
                         host = 1ull << 40, clop = 1ull << 41;
 constexpr unsigned log2_page = 21;
 constexpr std::uint32_t mac_low = 0x0A000001, card_ip = 0x0A000001;
-constexpr unsigned write_cycles = 4, read_ns = 960;
+constexpr unsigned write_cycles = 4, read_ns = 960, reset_every = 400;
 constexpr std::uint64_t patience = 400'000;
 
 struct Frame {
@@ -45,7 +46,7 @@ struct Mac {
   std::deque<Frame> frames;
   std::uint64_t at = 0;      // ps of the next edge
   std::size_t position = 0;  // in the first frame
-  unsigned pause = 0, phase = 0;
+  unsigned pause = 0, phase = 0, reset = 0;
 };
 
 class Bench {
@@ -78,6 +79,7 @@ class Bench {
   std::uint64_t cycle = 0;
   bool held = true;  // the MACs begin no frame
   std::uint64_t events = 0;
+  std::uint64_t resets = 0;  // of the MACs, still to come
   struct Busy {
     std::uint64_t clop = 0, dma = 0, place[channels]{}, cut[channels]{}, write[channels]{};
   } busy;
@@ -133,6 +135,17 @@ class Bench {
   void mac_edge(unsigned c) {
     Mac& mac = mac_[c];
     mac.at += mac_ps[c];
+    if (mac.reset) {
+      if (--mac.reset == 0) dut.mac_rst = static_cast<CData>(dut.mac_rst & ~(1u << c));
+    } else if (resets && mac.position && random_() % reset_every == 0) {
+      // The frame in transfer is lost.
+      --resets;
+      mac.reset = 1 + random_() % 20;
+      mac.pause = 40;
+      mac.position = 0;
+      mac.frames.pop_front();
+      dut.mac_rst = static_cast<CData>(dut.mac_rst | 1u << c);
+    }
     dut.mac_clk = static_cast<CData>(dut.mac_clk | 1u << c);
     dut.eval();
     dut.mac_clk = static_cast<CData>(dut.mac_clk & ~(1u << c));
@@ -340,7 +353,8 @@ std::vector<std::byte> packet(std::size_t bytes, unsigned board, std::uint32_t f
 
 int main(int argc, char** argv) {
   const auto bytes = bench::argument(argc, argv, 1), card_ps = bench::argument(argc, argv, 2),
-             us = bench::argument(argc, argv, 3), seed = bench::argument(argc, argv, 4);
+             us = bench::argument(argc, argv, 3), resets = bench::argument(argc, argv, 4),
+             seed = bench::argument(argc, argv, 5);
   CHECK(bytes == 0 || (bytes >= smallest && bytes <= largest), "frames have 64 to 9018 bytes");
   Bench card(argc, argv, card_ps, seed);
   configure(card);
@@ -379,6 +393,7 @@ int main(int argc, char** argv) {
   }
   card.busy = {};
   card.held = false;
+  card.resets = resets;
   const std::uint64_t cycles = settle(card);
   const auto busy = card.busy;
 
@@ -399,4 +414,21 @@ int main(int argc, char** argv) {
       share(std::max(busy.cut[0], busy.cut[1])), share(std::max(busy.write[0], busy.write[1])),
       share(busy.dma));
   std::fflush(stdout);
+  if (!resets) return 0;
+
+  CHECK(card.resets == 0, "%lu resets are left: take a longer time", card.resets);
+  std::uint64_t udp = 0;
+  for (unsigned c = 0; c < channels; ++c) udp += counter(AT(verdicts) + c * sizeof(verdicts_t__stride40_t));
+  const std::uint64_t in = counter(AT(frames.packets_in)), dropped = counter(AT(lost.socket_overflow));
+  CHECK(udp == in + dropped, "%lu datagrams, %lu packets, %lu without room", udp, in, dropped);
+  const auto some = static_cast<unsigned>(bytes ? bytes : smallest);
+  for (unsigned index = 0; index < 4; ++index) {
+    ++sequence;
+    for (unsigned board = 0; board < boards; ++board)
+      card.send(board, packet(some - udp_overhead, board, frame, index, index == 3, sequence));
+  }
+  settle(card);
+  const std::uint64_t after = counter(AT(frames.packets_used)) - used;
+  CHECK(after == 4 * boards, "%lu of the packets after the resets are used", after);
+  return 0;
 }

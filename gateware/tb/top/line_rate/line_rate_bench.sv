@@ -101,6 +101,7 @@ module line_rate_bench
   assign rd_tag          = rd_req.cmd.tag;
 
   axis_crossing #(
+      .RECEIVE (1'b0),
       .CHANNELS(2),
       .MAC_W   (64)
   ) macs (
@@ -124,10 +125,13 @@ module line_rate_bench
   );
 
   nanet_card #(
-      .MAX_BUFFERS(MAX_BUFFERS)
+      .MAX_BUFFERS(MAX_BUFFERS),
+      .MAC_CLOCKS (1'b1)
   ) card (
       .clk,
       .rst,
+      .mac_rx_clk      (mac_clk),
+      .mac_rx_rst      (mac_rst),
       .s_axis_rx_tvalid(rx_tvalid),
       .s_axis_rx_tdata (rx_tdata),
       .s_axis_rx_tkeep (rx_tkeep),
