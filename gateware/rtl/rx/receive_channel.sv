@@ -128,7 +128,8 @@ module receive_channel
     assign overflow          = 1'b0;
     assign arriving          = torus_req.valid;
     logic unused_front;
-    assign unused_front = &{1'b0, mac_clk, mac_rst, take, host, filter, rules, s_axis_rx_req, arp_answers, m_axis_arp_tready, 1'b0};
+    assign unused_front = &{1'b0, mac_clk, mac_rst, take, host, filter, rules, s_axis_rx_req,
+                            arp_answers, m_axis_arp_tready};
   end else if (MAC_CLOCK) begin : gen_mac
     receive_mac #(
         .FILTERS     (FILTERS),
