@@ -235,8 +235,9 @@ module rdma_gather
   logic s1_valid_q, s1_last_q, s1_bad_q, s2_valid_q, s2_last_q, s2_bad_q, bad_q;
   logic [127:0] s1_data_q, s2_data_q, rotated, low, high, held_q;
   logic [3:0] s1_fill_q, s1_turn_q, s2_fill_q, from;
-  logic [4:0] s1_count_q, s2_count_q;
-  logic [5:0] total;
+  logic [4:0] s1_count_q;
+  logic [5:0] total_q;          // bytes up to those of stage 2
+  logic whole_q, beyond_q;      // they fill a word; they exceed it
 
   assign go         = !out_valid || out_ready;
   assign step       = go && !flush_q;
@@ -253,11 +254,10 @@ module rdma_gather
     for (int i = 0; i < 16; i++) begin
       from = 4'(i) - s1_turn_q;
       rotated[8*i+:8] = s1_data_q[{from, 3'd0}+:8];
-      low[8*i+:8]  = s2_data_q[8*i+:8] & {8{6'(i) >= 6'(s2_fill_q) && 6'(i) < total}};
-      high[8*i+:8] = s2_data_q[8*i+:8] & {8{6'(i) + 6'd16 < total}};
+      low[8*i+:8]  = s2_data_q[8*i+:8] & {8{6'(i) >= 6'(s2_fill_q) && 6'(i) < total_q}};
+      high[8*i+:8] = s2_data_q[8*i+:8] & {8{6'(i) + 6'd16 < total_q}};
     end
   end
-  assign total = 6'(s2_fill_q) + 6'(s2_count_q);
 
   always_ff @(posedge clk) begin
     if (step) begin
@@ -273,7 +273,9 @@ module rdma_gather
       s2_last_q  <= s1_last_q;
       s2_bad_q   <= s1_bad_q;
       s2_fill_q  <= s1_fill_q;
-      s2_count_q <= s1_count_q;
+      total_q    <= 6'(s1_fill_q) + 6'(s1_count_q);
+      whole_q    <= 6'(s1_fill_q) + 6'(s1_count_q) >= 6'd16;
+      beyond_q   <= 6'(s1_fill_q) + 6'(s1_count_q) > 6'd16;
     end
     if (pop) begin
       begun_q <= !piece_ends;
@@ -293,13 +295,13 @@ module rdma_gather
         held_q    <= '0;
         bad_q     <= 1'b0;
       end else if (s2_valid_q) begin
-        out_valid <= total >= 6'd16 || s2_last_q;
+        out_valid <= whole_q || s2_last_q;
         out_data  <= held_q | low;
-        out_last  <= s2_last_q && total <= 6'd16;
-        out_bad   <= s2_last_q && total <= 6'd16 && (bad_q || s2_bad_q);
-        flush_q   <= s2_last_q && total > 6'd16;
-        held_q    <= s2_last_q && total <= 6'd16 ? '0 : total >= 6'd16 ? high : held_q | low;
-        bad_q     <= s2_last_q && total <= 6'd16 ? 1'b0 : bad_q || s2_bad_q;
+        out_last  <= s2_last_q && !beyond_q;
+        out_bad   <= s2_last_q && !beyond_q && (bad_q || s2_bad_q);
+        flush_q   <= s2_last_q && beyond_q;
+        held_q    <= s2_last_q && !beyond_q ? '0 : whole_q ? high : held_q | low;
+        bad_q     <= s2_last_q && !beyond_q ? 1'b0 : bad_q || s2_bad_q;
       end
     end
     if (rst) begin
