@@ -104,7 +104,6 @@ PROOFS = {
             ("torus_output", "!fresh_q[v] && !older_q[v] &&", ""),
             ("torus_output", "next_fits[i] && settled :", "settled :"),
             ("torus_output", "|(head[i] & open) && fits[i]);", "|(head[i] & open));"),
-            ("torus_output", "|(request & ~header & holder);", "|(request & ~header);"),
         ),
         packages=("nanet_torus_pkg",),
     ),

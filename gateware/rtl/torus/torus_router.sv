@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Torus router: seven ports (six links, the node), two VCs, virtual cut-through, dimension order.
+// Torus router. Seven ports (six links, the node), two VCs, virtual cut-through, dimension order.
 // A header leaves only if its whole packet fits into the next buffer; an output VC belongs to its packet
 // until the tail; inputs take turns by packet. With `empty_space`, a packet from the node leaves only if
 // beyond it another of its size would fit, or half of the rest of the buffer is free: injection then cannot
