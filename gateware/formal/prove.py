@@ -71,6 +71,62 @@ PROOFS = {
         ),
         packages=("nanet_torus_pkg",),
     ),
+    "torus_arbiter": Proof(
+        ("torus_arbiter",),
+        4,
+        faults=(
+            ("torus_arbiter", "? high & ~after_high :", "? high :"),
+            ("torus_arbiter", "assign over       = packets == 4'(TURN - 1) &&", "assign over = 1'b0 &&"),
+            ("torus_arbiter", "holder_q <= over ? '0 : grant;", "holder_q <= grant;"),
+        ),
+        induction_finds=True,
+    ),
+    "torus_front": Proof(
+        ("torus_front",),
+        4,
+        faults=(
+            ("torus_front", "load || !next_q.valid;", "1'b1;"),
+            ("torus_front", "in.word.head && before_tail_q &&", "in.word.head &&"),
+            ("torus_front", "avail[l] && edges[l] &&", "avail[l] &&"),
+            ("torus_front", "in_valid && !in_data.drop", "in_valid"),
+        ),
+        packages=("nanet_torus_pkg",),
+        induction_finds=True,
+    ),
+    "torus_output": Proof(
+        ("torus_arbiter", "torus_space", "torus_switch", "torus_front", "torus_output"),
+        10,
+        slow=True,
+        prove=False,
+        faults=(
+            ("torus_output", "busy_q  <= (busy_q | heads) & ~tails;", "busy_q  <= '0;"),
+            ("torus_output", "open[v] = !maybe_q &&", "open[v] ="),
+            ("torus_output", "!fresh_q[v] && !older_q[v] &&", ""),
+            ("torus_output", "next_fits[i] && settled :", "settled :"),
+            ("torus_output", "|(head[i] & open) && fits[i]);", "|(head[i] & open));"),
+        ),
+        packages=("nanet_torus_pkg",),
+    ),
+    "torus_switch": Proof(
+        ("torus_switch",),
+        6,
+        faults=(
+            ("torus_switch", "pending_q != 2'(Places)", "1'b1"),
+            ("torus_switch", "if (arrives && after == 2'(i))", "if (arrives && held_q == 2'(i))"),
+        ),
+        packages=("nanet_torus_pkg",),
+    ),
+    "torus_space": Proof(
+        ("torus_space",),
+        8,
+        faults=(
+            ("torus_space", "10'(leaves && !edge_word)", "10'(leaves)"),
+            ("torus_space", "+ (reserve ? 10'(words) : '0)", ""),
+            ("torus_space_proof", "since_q == 0 && need", "need"),
+        ),
+        packages=("nanet_torus_pkg",),
+        induction_finds=True,
+    ),
     "async_fifo": Proof(
         ("async_fifo",),
         13,

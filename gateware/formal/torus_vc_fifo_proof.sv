@@ -22,7 +22,7 @@ module torus_vc_fifo_proof
 
   torus_word_t word;
   assign word    = '{head: in_head, tail: in_tail, data: {126'd0, in_bits}};
-  assign in_data = '{drop: 1'b0, port: '0, vc: 1'b0, word: word};
+  assign in_data = '{drop: 1'b0, need: '0, port: '0, vc: 1'b0, word: word};
 
   torus_vc_fifo #(
       .DEPTH(Depth)

@@ -18,6 +18,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "Vdut.h"
@@ -95,6 +96,8 @@ int main(int count, char** arguments) {
   const std::int64_t warm = static_cast<std::int64_t>(options.number("warm", 1000));
   const std::int64_t cycles = static_cast<std::int64_t>(options.number("cycles", 2000));
   const std::int64_t patience = static_cast<std::int64_t>(options.number("patience", 5000));
+  const std::int64_t limit =
+      static_cast<std::int64_t>(options.number("age", 0));  // cycles in the network; 0: none
   const bool drain = options.number("drain", 0) != 0;
   [[maybe_unused]] const bool atomic = options.number("atomic", 0) != 0;
   // Packets from a node leave space for another of their size.
@@ -186,6 +189,8 @@ int main(int count, char** arguments) {
   bool deadlock = false;
   std::map<std::uint64_t, std::uint32_t> expected;  // next number of source, destination and injection VC
   std::map<std::uint64_t, std::uint32_t> following;
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::int64_t> inside;  // header sent, by key and number
+  std::int64_t age = 0;                                                    // longest time in the network
   std::vector<std::array<Word, kLinks>> wire(nodes);
   std::vector<unsigned> wire_valid(nodes), wire_vc(nodes), ready(nodes, 0x7F);
   std::vector<unsigned> freed(nodes);
@@ -248,6 +253,7 @@ int main(int count, char** arguments) {
         auto& next = expected.try_emplace(key, packet.number & 1).first->second;
         wrong += lossy ? ((packet.number - next) & 0xFFFF) >= 0x8000 : (next & 0xFFFF) != packet.number;
         next = lossy ? packet.number + 2 : next + 2;
+        if (limit > 0) inside.erase({key, packet.number});
       } else if (!packet.active) {
         ++wrong;
       } else if (!tail) {
@@ -266,6 +272,13 @@ int main(int count, char** arguments) {
           ++packets;
           latency += now - born;
         }
+      }
+    }
+    if (limit > 0 && now % 256 == 0) {
+      for (const auto& [packet, sent] : inside) age = std::max(age, now - sent);
+      if (age > limit) {
+        deadlock = true;
+        break;
       }
     }
     if (in_flight > 0 && now - last_progress > patience) {
@@ -329,7 +342,8 @@ int main(int count, char** arguments) {
         auto& packet = s.waiting.front();
         if (s.sent == 0)
           s.lane = s.credit[0] == s.credit[1] ? static_cast<int>(s.packets & 1) : s.credit[1] > s.credit[0];
-        if (s.credit[s.lane] > 0) {
+        // Unloaded: one packet at a time.
+        if (s.credit[s.lane] > 0 && (single < 0 || s.sent > 0 || in_flight == 0)) {
           Word word;
           for (int i = 0; i < 5; ++i) word[i] = 0;
           const auto at = place(packet.to);
@@ -340,6 +354,7 @@ int main(int count, char** arguments) {
             auto& next =
                 following.try_emplace(key << 1 | static_cast<unsigned>(s.lane), s.lane).first->second;
             packet.number = next & 0xFFFF;
+            if (limit > 0) inside[{key << 1 | static_cast<unsigned>(s.lane), packet.number}] = now;
             next += 2;
             const auto bytes = static_cast<unsigned>(std::min(packet.payload * 16, 16383));
             word[0] = 0x10U | static_cast<unsigned>(node) << 5 |
@@ -398,6 +413,7 @@ int main(int count, char** arguments) {
   for (const auto& s : source) waiting += static_cast<std::int64_t>(s.waiting.size());
   std::printf(
       "{\"nodes\": %d, \"offered\": %.3f, \"accepted\": %.4f, \"latency\": %.1f, \"oldest\": %lld, "
+      "\"age\": %lld, "
       "\"packets\": %lld, "
       "\"waiting\": %lld, \"in_flight\": %lld, \"hop_cycles\": %lld, \"astray\": %lld, \"overflow\": %lld, "
       "\"lost\": %lld, "
@@ -405,9 +421,9 @@ int main(int count, char** arguments) {
       "\"deadlock\": %s}\n",
       nodes, load, static_cast<double>(words) / nodes / static_cast<double>(cycles),
       packets ? static_cast<double>(latency) / static_cast<double>(packets) : 0.0,
-      static_cast<long long>(oldest), static_cast<long long>(packets), static_cast<long long>(waiting),
-      static_cast<long long>(in_flight), static_cast<long long>(hop_cycles), static_cast<long long>(astray),
-      static_cast<long long>(overflow), static_cast<long long>(lost), static_cast<long long>(wrong),
-      deadlock ? "true" : "false");
+      static_cast<long long>(oldest), static_cast<long long>(age), static_cast<long long>(packets),
+      static_cast<long long>(waiting), static_cast<long long>(in_flight), static_cast<long long>(hop_cycles),
+      static_cast<long long>(astray), static_cast<long long>(overflow), static_cast<long long>(lost),
+      static_cast<long long>(wrong), deadlock ? "true" : "false");
   return wrong != 0 || overflow != 0 || deadlock;
 }

@@ -46,6 +46,7 @@ module rdma_gather
 );
 
   localparam int unsigned LevelW = $clog2(DEPTH) + 1;
+  localparam int unsigned Longest = 257;  // words of a page, from any byte
 
   if (DEPTH < 512) begin : gen_check_depth
     $fatal(1, "rdma_gather: DEPTH must be at least 512");
@@ -54,6 +55,7 @@ module rdma_gather
   typedef struct packed {
     logic [3:0]  start;  // first byte in the first word
     logic [12:0] bytes;
+    logic [9:0]  words;
     logic        last;   // of the packet
   } piece_t;
 
@@ -115,11 +117,12 @@ module rdma_gather
   assign piece_in      = '{
           start: start_bytes[3:0],
           bytes: piece_bytes_q,
+          words: piece_words,
           last: request_q.in_ring || second_q || !two_q
       };
 
   always_ff @(posedge clk) begin
-    room_q <= 32'(reserved_q) + 32'(piece_words) <= DEPTH && piece_ready;
+    room_q <= 32'(reserved_q) <= DEPTH - Longest && piece_ready;
     unique case (state_q)
       StateIdle: begin
         request_q <= gather_req;
@@ -142,11 +145,10 @@ module rdma_gather
       StateDone: begin
         second_q      <= 1'b0;
         piece_bytes_q <= !request_q.in_ring && two_q ? first_bytes : request_q.bytes;
-        room_q        <= 1'b0;
         state_q       <= StateRoom;
       end
       StateFail: state_q <= StateIdle;
-      // Two cycles: sum, comparison.
+      // Room follows the read before by two cycles.
       StateRoom: begin
         words_left_q <= piece_words;
         if (room_q) state_q <= request_q.in_ring ? StateInline : StateRead;
@@ -189,7 +191,8 @@ module rdma_gather
 
   fifo #(
       .WIDTH($bits(piece_t)),
-      .DEPTH(8)
+      .DEPTH(8),
+      .CHOOSE(1'b1)
   ) pieces (
       .clk,
       .rst,
@@ -226,19 +229,24 @@ module rdma_gather
   logic go, step, begun_q, flush_q;
   logic [3:0] start, fill_q;
   logic [4:0] room, count;
-  logic [12:0] left, left_q;
+  logic [12:0] left, left_q, left_next;
+  logic [9:0] ahead, ahead_q;   // words of the piece, with this one
+  logic single_q;               // the piece ends in the next word
   logic s1_valid_q, s1_last_q, s1_bad_q, s2_valid_q, s2_last_q, s2_bad_q, bad_q;
   logic [127:0] s1_data_q, s2_data_q, rotated, low, high, held_q;
   logic [3:0] s1_fill_q, s1_turn_q, s2_fill_q, from;
-  logic [4:0] s1_count_q, s2_count_q;
-  logic [5:0] total;
+  logic [4:0] s1_count_q;
+  logic [5:0] total_q;          // bytes up to those of stage 2
+  logic whole_q, beyond_q;      // they fill a word; they exceed it
 
   assign go         = !out_valid || out_ready;
   assign step       = go && !flush_q;
   assign start      = begun_q ? 4'd0 : piece.start;
   assign left       = begun_q ? left_q : piece.bytes;
   assign room       = 5'd16 - {1'b0, start};
-  assign piece_ends = left <= 13'(room);
+  assign left_next  = left - 13'(room);  // unless the piece ends
+  assign ahead      = begun_q ? ahead_q : piece.words;
+  assign piece_ends = begun_q ? single_q : piece.words == 10'd1;
   assign count      = piece_ends ? left[4:0] : room;
   assign pop        = step && word_valid && piece_valid;
 
@@ -246,11 +254,10 @@ module rdma_gather
     for (int i = 0; i < 16; i++) begin
       from = 4'(i) - s1_turn_q;
       rotated[8*i+:8] = s1_data_q[{from, 3'd0}+:8];
-      low[8*i+:8]  = s2_data_q[8*i+:8] & {8{6'(i) >= 6'(s2_fill_q) && 6'(i) < total}};
-      high[8*i+:8] = s2_data_q[8*i+:8] & {8{6'(i) + 6'd16 < total}};
+      low[8*i+:8]  = s2_data_q[8*i+:8] & {8{6'(i) >= 6'(s2_fill_q) && 6'(i) < total_q}};
+      high[8*i+:8] = s2_data_q[8*i+:8] & {8{6'(i) + 6'd16 < total_q}};
     end
   end
-  assign total = 6'(s2_fill_q) + 6'(s2_count_q);
 
   always_ff @(posedge clk) begin
     if (step) begin
@@ -266,11 +273,15 @@ module rdma_gather
       s2_last_q  <= s1_last_q;
       s2_bad_q   <= s1_bad_q;
       s2_fill_q  <= s1_fill_q;
-      s2_count_q <= s1_count_q;
+      total_q    <= 6'(s1_fill_q) + 6'(s1_count_q);
+      whole_q    <= 6'(s1_fill_q) + 6'(s1_count_q) >= 6'd16;
+      beyond_q   <= 6'(s1_fill_q) + 6'(s1_count_q) > 6'd16;
     end
     if (pop) begin
       begun_q <= !piece_ends;
-      left_q  <= left - 13'(count);
+      left_q  <= left_next;
+      ahead_q  <= ahead - 10'd1;
+      single_q <= ahead == 10'd2;
       fill_q  <= piece_ends && piece.last ? '0 : fill_q + 4'(count);
     end
     if (go) begin
@@ -284,13 +295,13 @@ module rdma_gather
         held_q    <= '0;
         bad_q     <= 1'b0;
       end else if (s2_valid_q) begin
-        out_valid <= total >= 6'd16 || s2_last_q;
+        out_valid <= whole_q || s2_last_q;
         out_data  <= held_q | low;
-        out_last  <= s2_last_q && total <= 6'd16;
-        out_bad   <= s2_last_q && total <= 6'd16 && (bad_q || s2_bad_q);
-        flush_q   <= s2_last_q && total > 6'd16;
-        held_q    <= s2_last_q && total <= 6'd16 ? '0 : total >= 6'd16 ? high : held_q | low;
-        bad_q     <= s2_last_q && total <= 6'd16 ? 1'b0 : bad_q || s2_bad_q;
+        out_last  <= s2_last_q && !beyond_q;
+        out_bad   <= s2_last_q && !beyond_q && (bad_q || s2_bad_q);
+        flush_q   <= s2_last_q && beyond_q;
+        held_q    <= s2_last_q && !beyond_q ? '0 : whole_q ? high : held_q | low;
+        bad_q     <= s2_last_q && !beyond_q ? 1'b0 : bad_q || s2_bad_q;
       end
     end
     if (rst) begin

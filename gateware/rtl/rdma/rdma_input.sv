@@ -172,7 +172,8 @@ module rdma_input
 
   fifo #(
       .WIDTH($bits(record_t)),
-      .DEPTH(Packets)
+      .DEPTH(Packets),
+      .CHOOSE(1'b1)
   ) records (
       .clk,
       .rst,
@@ -186,7 +187,8 @@ module rdma_input
   );
   fifo #(
       .WIDTH(1),
-      .DEPTH(Packets)
+      .DEPTH(Packets),
+      .CHOOSE(1'b1)
   ) sums (
       .clk,
       .rst,

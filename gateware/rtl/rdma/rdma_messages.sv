@@ -56,9 +56,10 @@ module rdma_messages
   logic [AddrW-1:0] write_at, read_at;
   logic [ENTRIES-1:0] open_q;
   logic [AddrW-1:0] head_q, tail_q;
-  logic idle;
+  logic idle, open_room_q;
 
-  assign open_room = AddrW'(tail_q + 1'b1) != head_q;
+  // A cycle late: messages are opened at larger intervals.
+  assign open_room = open_room_q;
   assign idle      = head_q == tail_q;
 
   ram_1r1w #(
@@ -95,7 +96,7 @@ module rdma_messages
   logic enough_q, ends_q, inside_q;
   logic [1:0] wait_q;
   reason_e reason_q;
-  logic [48:0] last_data, last_local;
+  logic [48:0] last_data_q, last_local_q;  // ends of the data and of the buffer
 
   always_comb begin
     pick   = '0;
@@ -114,8 +115,6 @@ module rdma_messages
 
   assign read_at    = at_q;
   assign pending    = at_valid_q || s1_valid_q || s2_valid_q || s3_valid_q;
-  assign last_data  = {1'b0, request_q.address} + 49'(request_q.bytes);
-  assign last_local = {1'b0, s3_q.message.local_address} + 49'(s3_q.message.bytes);
 
   // New messages and answers take turns.
   assign open_done = state_q == StateIdle && (!picked || answered_q) && open_req.valid && open_room;
@@ -152,11 +151,13 @@ module rdma_messages
     s2_valid_q <= s1_valid_q;
     s2_at_q    <= s1_at_q;
     s2_q       <= read;
+    last_data_q <= {1'b0, request_q.address} + 49'(request_q.bytes);
     s3_valid_q <= 1'b0;
     if (state_q == StateSearch && !(s3_valid_q && s3_match_q)) begin
       s3_valid_q <= s2_valid_q;
       s3_at_q    <= s2_at_q;
       s3_q       <= s2_q;
+      last_local_q <= {1'b0, s2_q.message.local_address} + 49'(s2_q.message.bytes);
       s3_match_q <= open_q[s2_at_q] && s2_q.message.message == request_q.message &&
                     s2_q.message.node == request_q.node &&
                     (request_q.any || (s2_q.message.kind == PacketGet) == request_q.get);
@@ -203,7 +204,7 @@ module rdma_messages
         left_q   <= s3_q.left - request_q.bytes;
         enough_q <= request_q.bytes <= s3_q.left;
         ends_q   <= request_q.bytes == s3_q.left;
-        inside_q <= request_q.address >= s3_q.message.local_address && last_data <= last_local &&
+        inside_q <= request_q.address >= s3_q.message.local_address && last_data_q <= last_local_q &&
                     request_q.domain == s3_q.message.local_domain;
         state_q  <= StateApply;
       end
@@ -242,6 +243,7 @@ module rdma_messages
     endcase
 
     if (!idle && !open_q[head_q]) head_q <= head_q + 1'b1;
+    open_room_q <= AddrW'(tail_q + 1'b1) != head_q;
 
     if (rst) begin
       state_q    <= StateIdle;

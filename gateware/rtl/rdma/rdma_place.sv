@@ -104,6 +104,7 @@ module rdma_place
 
   typedef struct packed {
     move_e       move;
+    logic        empty;         // no payload
     logic [8:0]  words;
     logic [63:0] paddr;
     result_t     result;
@@ -195,6 +196,7 @@ module rdma_place
         bytes_q   <= is_get ? extension.bytes : 32'(packet_q.length);
         job_q     <= '{
             move: MoveDrop,
+            empty: packet_q.words == 0,
             words: packet_q.words,
             paddr: '0,
             result: '{
@@ -331,13 +333,13 @@ module rdma_place
 
   // ---------------------------------------------------------------- payload
 
-  logic [8:0] moved_q;
+  logic [8:0] word_q;  // of the packet, from 1
   logic more, ends, taken, result_in_ready, result_valid, result_ready;
   logic [3:0] unused_result_level;
   result_t result;
 
-  assign more           = moved_q != job.words;
-  assign ends           = moved_q + 9'd1 == job.words;
+  assign more           = !job.empty;
+  assign ends           = word_q == job.words;
   // The result is queued with the last word.
   assign taken          = job_valid && more && data_valid && (!ends || result_in_ready) &&
                           (job.move != MoveWrite || wr_rsp.ready) &&
@@ -352,14 +354,14 @@ module rdma_place
   assign wr_data        = data;
   assign datagram_valid = job_valid && more && data_valid && (!ends || result_in_ready) &&
                           job.move == MoveForward;
-  assign datagram_first = moved_q == 0;
+  assign datagram_first = word_q == 9'd1;
   assign datagram_last  = ends;
   assign datagram_data  = data;
 
   always_ff @(posedge clk) begin
-    if (job_valid && job_ready) moved_q <= '0;
-    else if (taken) moved_q <= moved_q + 9'd1;
-    if (rst) moved_q <= '0;
+    if (job_valid && job_ready) word_q <= 9'd1;
+    else if (taken) word_q <= word_q + 9'd1;
+    if (rst) word_q <= 9'd1;
   end
 
   fifo #(

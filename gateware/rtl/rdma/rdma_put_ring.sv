@@ -48,6 +48,7 @@ module rdma_put_ring
   state_e state_q;
   logic [31:0] issue_q, lap_q, mask_q, wait_q;
   logic [47:0] entry_q, entries_q;  // entry of the descriptor, entries that it takes
+  logic [31:0] round_q;             // of the ring; follows the entry by a cycle, its lap by two
   logic [3:0] reads_q, held_q;  // entries: without data; taken up to their last word
   logic [63:0] addr_q;
   logic asking_q, bad_q;
@@ -92,7 +93,8 @@ module rdma_put_ring
   always_ff @(posedge clk) begin
     mask_q  <= (32'd1 << log2_entries) - 32'd1;
     addr_q  <= base + {26'd0, issue_q & mask_q, 6'd0};
-    lap_q   <= 32'(entry_q >> log2_entries) + 32'd1;
+    round_q <= 32'(entry_q >> log2_entries);
+    lap_q   <= round_q + 32'd1;
     reads_q <= reads_q + 4'(asking_q && rd_rsp.ready) - 4'(rd_rsp.data_valid && rd_rsp.data_last);
     held_q  <= held_q + 4'(asking_q && rd_rsp.ready) - 4'(entry_ends);
     if (taken) at_q <= at_q + 2'd1;

@@ -125,7 +125,7 @@ module rdma_tx
   logic [47:0] to_q, from_q;    // addresses of the next packet
   logic [12:0] room, bytes_q;   // of the packet
   logic last_q;
-  logic is_get, answered, gather_busy;
+  logic is_get, in_place, answered, put_taken, gather_busy;
 
   // Faults of a descriptor, in registers: they are wide.
   logic outside_q, wraps_q, long_q, kind_q, port_q, local_q;
@@ -167,9 +167,13 @@ module rdma_tx
   assign is_get    = message_q.kind == 8'(PacketGet);
   assign answered  = put.ack || put.kind == 8'(PacketGet);
   assign room      = 13'(TorusMaxPayload) - {1'b0, to_q[11:0]};
-  // Inline payload remains until it is gathered.
-  assign put_ready = state_q == StateNext && !message_q.from_get && !gather_busy;
-  assign get_ready = state_q == StateNext && message_q.from_get && !gather_busy;
+  // A message that finds the table full does not hold up the GETs of other nodes.
+  assign put_taken = state_q == StateIdle && put_valid && (open_room || !answered) && (!turn_q || !get_valid);
+  // Inline payload and the word of a GET remain until they are gathered; other descriptors are copied.
+  assign in_place  = message_q.in_ring || is_get;
+  assign put_ready = put_taken && !put.in_ring ||
+                     state_q == StateNext && !message_q.from_get && message_q.in_ring && !gather_busy;
+  assign get_ready = state_q == StateNext && message_q.from_get;
 
   always_comb begin
     fault = ReasonNone;
@@ -333,8 +337,7 @@ module rdma_tx
     unique case (state_q)
       StateIdle: begin
         opened_q <= 1'b0;
-        // A message that finds the table full does not hold up the GETs of other nodes.
-        if (put_valid && (open_room || !answered) && (!turn_q || !get_valid)) begin
+        if (put_taken) begin
           turn_q    <= 1'b1;
           message_q <= from_put;
           state_q   <= StateCheck;
@@ -412,7 +415,7 @@ module rdma_tx
       end
       StateNack: if (!reply_req.valid) state_q <= StateNext;
       StateEvent: if (ev_ready && !sent_event_q) state_q <= StateNext;
-      StateNext: if (!gather_busy) state_q <= StateIdle;
+      StateNext: if (!in_place || !gather_busy) state_q <= StateIdle;
       default: state_q <= StateIdle;
     endcase
     if (rst) begin

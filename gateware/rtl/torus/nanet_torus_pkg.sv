@@ -46,6 +46,7 @@ package nanet_torus_pkg;
   // Word with its route, in the input buffers of a router.
   typedef struct packed {
     logic        drop;  // payload of a packet above the longest
+    logic [8:0]  need;  // of a header: payload words of its packet
     torus_port_t port;
     logic        vc;
     torus_word_t word;

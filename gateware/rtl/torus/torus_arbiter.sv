@@ -11,9 +11,11 @@ module torus_arbiter #(
     input logic clk,
     input logic rst,
 
+    input  logic                enable,   // the grant takes place
     input  logic [REQUESTS-1:0] request,
     input  logic [REQUESTS-1:0] last,     // the word is the last of its packet
-    output logic [REQUESTS-1:0] grant
+    output logic [REQUESTS-1:0] grant,
+    output logic [REQUESTS-1:0] holder    // of the turn, if any: granted whenever it requests
 );
 
   if (REQUESTS < 2) begin : gen_check_requests
@@ -43,6 +45,7 @@ module torus_arbiter #(
   assign after_all  = beyond(request);
   assign after      = |high ? after_high : after_all;
   assign grant      = |high ? high & ~after_high : request & ~after_all;
+  assign holder     = holder_q;
   assign over       = packets == 4'(TURN - 1) && |(request & holder_q & last);
 
   always_comb begin
@@ -51,12 +54,12 @@ module torus_arbiter #(
   end
 
   always_ff @(posedge clk) begin
-    granted_q <= |request;
+    granted_q <= enable && |request;
     same_q    <= |(request & holder_q);
     over_q    <= over;
     tail_q    <= grant & last;
     packets_q <= packets;
-    if (|request) begin
+    if (enable && |request) begin
       holder_q <= over ? '0 : grant;
       above_q  <= after | (over ? '0 : grant);
     end

@@ -77,7 +77,6 @@ module torus_route
           header.ecc,
           header.hops,
           header.address,
-          header.header_only,
           header.kind,
           header.outside,
           header.reserved,
@@ -95,6 +94,7 @@ module torus_route
     data_q.word   <= in_word;
     data_q.port   <= port_q[in_vc];
     data_q.vc     <= vc_q[in_vc];
+    data_q.need   <= long || header.header_only ? '0 : 9'(payload_words(header.length));
     data_q.drop   <= long_q[in_vc] && !in_word.head && !in_word.tail;
     if (in_valid) valid_q[in_vc] <= 1'b1;
     if (in_valid && in_word.head) begin

@@ -65,8 +65,8 @@ def physical(vaddr: int) -> int:
 class MemorySlave:
     """Serves <prefix>wr_* and <prefix>rd_* from a Memory, with configurable pauses, latency and errors.
 
-    `writes` lists every finished write as (addr, bytes) in order; `error` returns whether a read fails. Each
-    cycle after a write signals its completion with probability `done_rate`.
+    `writes` lists every finished write as (addr, bytes) in order, `ended` its cycle; `error` returns whether
+    a read fails. Each cycle after a write signals its completion with probability `done_rate`.
     """
 
     def __init__(
@@ -85,6 +85,7 @@ class MemorySlave:
         self.rate, self.latency, self.done_rate = rate, latency, done_rate
         self.rng = rng or random.Random(0)
         self.writes: list[tuple[int, bytes]] = []
+        self.ended: list[int] = []  # cycle of the last word of each write
         self.reads: list[Command] = []
         self.error: Callable[[Command], bool] = lambda _: False
         self.holds = False  # set: reads get no response
@@ -122,6 +123,7 @@ class MemorySlave:
                     data = bytes(collected[: command.length])
                     self.memory.write(command.addr, data)
                     self.writes.append((command.addr, data))
+                    self.ended.append(self._cycle)
                     finished.append(command)
                     first = None
                     collected.clear()

@@ -35,6 +35,7 @@ class Router(Stepped):
         self.freed = self.valid = 0  # as driven
         self.heads: list[list[int]] = [[], []]  # cycles, per VC
         self.tails: list[list[int]] = [[], []]
+        self.holds = False  # set: no credit is returned
         self.datagram: list[int] = []
         self.datagrams: list[list[int]] = []
         self.chosen = None
@@ -66,7 +67,7 @@ class Router(Stepped):
         """Offer a word; return credit."""
         dut, freed = self.dut, 0
         for vc in range(2):
-            if self.owed[vc] and self.rng.random() < self.rate:
+            if self.owed[vc] and not self.holds and self.rng.random() < self.rate:
                 self.owed[vc] -= 1
                 freed |= 1 << vc
         if freed != self.freed:

@@ -55,7 +55,7 @@ class Model::Engine {
     std::uint32_t below(std::uint32_t n) { return static_cast<std::uint32_t>(((*this)() >> 32) * n >> 32); }
   };
 
-  enum Kind : std::uint32_t { head_event, tail_event, credit_event, source_event };
+  enum Kind : std::uint32_t { head_event, tail_event, credit_event, source_event, request_event };
 
   struct Packet {
     std::uint64_t created;
@@ -131,7 +131,7 @@ class Model::Engine {
 
   // Routers (routers.cpp).
   void mark(std::uint32_t o);
-  void request(std::uint32_t lane);
+  void request(std::uint32_t lane, std::uint32_t before = none);
   void head(std::uint32_t lane, std::uint32_t p);
   std::int32_t credit(const Slot& slot, std::uint64_t at) const;
   void arbitrate(std::uint32_t o);

@@ -158,6 +158,9 @@ LoadResult Model::Engine::loop(std::uint64_t end) {
         case source_event:
           inject(index);
           break;
+        case request_event:
+          request(index);
+          break;
       }
     });
     for (const std::uint32_t o : changed_) {

@@ -15,12 +15,16 @@ void Model::Engine::mark(std::uint32_t o) {
   changed_.push_back(o);
 }
 
-// The front passage of a lane requests its output.
-void Model::Engine::request(std::uint32_t lane) {
+// The front passage of a lane requests its output VC; behind a packet for another one a cycle later.
+void Model::Engine::request(std::uint32_t lane, std::uint32_t before) {
   const std::uint32_t node = lane / lanes, p = lane_[lane].first;
   Passage& passage = passage_[p];
   const Routed routed =
       route(o_.lattice, place_[node], passage.in_port, place_[packet_[passage.packet].to], passage.vchan);
+  if (before != none && before != routed.port * virtual_channels + routed.vc()) {
+    schedule(now_ + 1, request_event, lane);
+    return;
+  }
   passage.port = routed.port;
   passage.vc = static_cast<std::uint8_t>(routed.vc());
   passage.vchan = routed.vchan;
@@ -217,7 +221,7 @@ void Model::Engine::tail(std::uint32_t s) {
   ++slot.version;
   lane_[l].first = passage.next;
   passage_.give(p);
-  if (lane_[l].first != none) request(l);
+  if (lane_[l].first != none) request(l, port * virtual_channels + s % 2);
   if (port != local_port) slow(o, (s & 1) ^ 1, false);
   mark(o);
 }

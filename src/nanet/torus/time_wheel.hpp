@@ -24,10 +24,10 @@ class TimeWheel {
     pending_ = 0;
   }
 
-  // An event `kind` (0 to 3) of the record `index` (30 bits), less than `size` cycles after now.
+  // An event `kind` (0 to 7) of the record `index` (29 bits), less than `size` cycles after now.
   void add(std::uint64_t at, std::uint32_t kind, std::uint32_t index, std::uint32_t what) {
     const std::uint32_t e = event_.take();
-    event_[e] = {none, kind << 30 | index, what};
+    event_[e] = {none, kind << 29 | index, what};
     const auto bucket = static_cast<std::uint32_t>(at % size);
     if (first_[bucket] == none)
       first_[bucket] = e;
@@ -46,7 +46,7 @@ class TimeWheel {
       const Event event = event_[e];
       event_.give(e);
       --pending_;
-      f(event.where >> 30, event.where & ((1u << 30) - 1), event.what);
+      f(event.where >> 29, event.where & ((1u << 29) - 1), event.what);
       e = event.next;
     }
     first_[bucket] = none;
@@ -56,7 +56,7 @@ class TimeWheel {
 
  private:
   struct Event {
-    std::uint32_t next, where, what;  // where: kind in the two upper bits, index below
+    std::uint32_t next, where, what;  // where: kind in the three upper bits, index below
   };
 
   Pool<Event> event_;

@@ -367,6 +367,58 @@ async def long_messages_fill_the_link(dut):
     host.compare()
 
 
+@cocotb.test()
+async def the_receiver_does_not_wait_for_the_router(dut):
+    """While the router takes nothing, all packets are written; their DONE packets follow later."""
+    host = Host(dut, interface(), 11)
+    await host.start()
+    host.router.holds = True
+    packets, sent = 300, 256  # credit of 512 words: 256 DONE packets
+    for number in range(packets):
+        head = {"channel": OTHER, "type": torus.PUT, "address": 0x10_1000} | dict(zip("xyz", ME, strict=True))
+        foot = {"message": number, "source_x": 1, "flags": torus.LAST | torus.ACK}
+        packet = torus.packet(head, bytes(16), foot, False)
+        host.model.receive(packet)
+        host.router.send[number & 1].append(packet)
+    await host.settled(sent)
+    host.compare()
+    assert [len(p) for p in host.router.packets] == [0, sent]
+    host.router.holds = False
+    await host.settled(packets)
+    assert [len(p) for p in host.router.packets] == [0, packets]
+
+
+@cocotb.test()
+@cocotb.parametrize(size=[256, 512, 1024, 4096])
+async def puts_of_one_packet(dut, size):
+    """Link cycles of PUT messages of one packet, sent from memory and received on one channel."""
+    messages = 14
+    host = Host(dut, interface(), size)
+    await host.start()
+    expected = []
+    for number in range(messages):
+        d = model.Descriptor(*(torus.PUT, (1, 1, 0), size, 0x10_0000, BASE, OTHER, DOMAIN), message=number)
+        expected += host.model.post(d, host.memory)
+        host.post(d)
+    await host.settled(messages)
+    assert host.router.packets[0] == expected
+    tails = host.router.tails[0]
+    sent = (tails[-1] - tails[3]) / (messages - 4)
+    for number in range(messages):
+        head = {"channel": OTHER, "type": torus.PUT, "address": 0x10_1000} | dict(zip("xyz", ME, strict=True))
+        packet = torus.packet(head, bytes(size), {"message": number, "flags": 2}, False)
+        host.model.receive(packet)
+        host.router.send[0].append(packet)
+    await host.settled(messages)
+    host.compare()
+    ends = host.slave.ended
+    received = (ends[-1] - ends[-messages + 3]) / (messages - 4)
+    words = size // 16 + 2
+    print(f"{size} B, {words} link words: cycles sent {sent:.1f}, received {received:.1f}")
+    assert sent < words + 4
+    assert received < 1.05 * words
+
+
 @pytest.mark.parametrize("count", [12, 60])
 def test_rdma(count):
     simulate("rdma", "test_rdma", env={"NANET_MESSAGES": str(count)})

@@ -14,7 +14,7 @@ TURN = 8
 @cocotb.test()
 async def grants_one_request_in_turn(dut):
     start_clock(dut)
-    dut.request.value = dut.last.value = 0
+    dut.request.value = dut.last.value = dut.enable.value = 0
     await reset(dut)
     rng = random.Random(cocotb.RANDOM_SEED)
     width = len(dut.request)
@@ -22,12 +22,13 @@ async def grants_one_request_in_turn(dut):
     for _ in range(2000):
         request = rng.getrandbits(width) & rng.getrandbits(width)
         last = rng.getrandbits(width)
-        dut.request.value, dut.last.value = request, last
+        enable = rng.random() < 0.8
+        dut.request.value, dut.last.value, dut.enable.value = request, last, int(enable)
         await FallingEdge(dut.clk)
         order = [(first + i) % width for i in range(width)]
         want = next((i for i in order if request >> i & 1), None)
         assert int(dut.grant.value) == (0 if want is None else 1 << want)
-        if want is not None:
+        if want is not None and enable:
             packets = packets if want == current else 0
             current = want
             ended = last >> want & 1

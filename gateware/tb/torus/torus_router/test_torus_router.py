@@ -13,6 +13,7 @@ from sources import GATEWARE, RTL, packages
 SIM = GATEWARE / "sim"
 SOURCES = (SIM / "torus_network.cpp", SIM / "torus_router_sim.sv")
 PACKET = 18  # words with header and footer
+AGE = 8000  # cycles of a packet between header sent and header received, at most
 
 
 def network(depth: int = 64, rtl: Path | None = None) -> Path:
@@ -84,7 +85,9 @@ def test_a_word_per_cycle_leaves_every_output():
 @cached(*SOURCES)
 def test_no_deadlock_with_buffers_of_one_packet():
     for extra in ({}, {"balanced": 1}, {"atomic": 1}, {"reserve": 1}):
-        result = run(network(), x=3, y=2, z=1, depth=PACKET, load=1.0, cycles=20_000, drain=1, **extra)
+        result = run(
+            network(), x=3, y=2, z=1, depth=PACKET, load=1.0, cycles=20_000, drain=1, age=AGE, **extra
+        )
         assert result["status"] == 0, result
         assert result["in_flight"] == 0
 
@@ -108,18 +111,20 @@ def test_saturation(option):
 @cached(*SOURCES)
 def test_no_deadlock_in_a_long_run(size):
     cycles = 1_000_000 if size["x"] * size["y"] * size["z"] < 10 else 20_000
-    result = run(network(), **size, depth=PACKET, load=1.0, cycles=cycles, drain=1)
+    result = run(network(), **size, depth=PACKET, load=1.0, cycles=cycles, drain=1, age=AGE)
     assert result["status"] == 0, result
+    assert 0 < result["age"] < AGE
 
 
 FAULTS = {
     "no dateline": ("nanet_torus_pkg", "vc         = {3'b0, chosen.wraps};", "vc         = 4'd0;"),
     "no space for the packet": (
-        "torus_router",
-        "return words <= {1'b0, there.data} && there.header >= 8'd2;",
-        "return 1'b1;",
+        "torus_front",
+        "fit |= {1'b0, words} <= avail[l] && edges[l] &&",
+        "fit |=",
     ),
-    "owner not exclusive": ("torus_router", "else if (head) busy_q[L] <= 1'b1;", ""),
+    "owner not exclusive": ("torus_output", "busy_q  <= (busy_q | heads) & ~tails;", "busy_q  <= '0;"),
+    "space not reserved": ("torus_space", "+ (reserve ? 10'(words) : '0)", ""),
 }
 
 
