@@ -12,7 +12,6 @@ struct Exchange {
   gpu::RdmaKey key = 0;  // target at the other node: two messages, `stride` bytes apart
   std::uint16_t other = 0;
   bool first = false;         // begins each round and measures
-  bool in_ring = false;       // inline payload, from the block's shared memory
   std::byte* from = nullptr;  // two messages
   const std::byte* to = nullptr;
   std::byte* staged_from = nullptr;  // GPU memory behind `from` and `to`; null: none
@@ -26,7 +25,6 @@ struct Exchange {
 struct ExchangeWork {
   gpu::RdmaWork work;
   gpu::RdmaEvent event;
-  std::uint64_t value = 0;
 };
 
 #ifdef __CUDACC__
@@ -58,16 +56,13 @@ NANET_DEVICE_CODE void exchange(const gpu::Rdma& rdma, ExchangeWork& w, const Ex
   std::uint64_t wrong = 0;
   const auto send = [&](std::uint32_t round) {
     const std::uint32_t at = round % 2 * x.stride;
-    std::byte* const source = x.staged_from != nullptr ? x.staged_from + at
-                              : x.in_ring              ? reinterpret_cast<std::byte*>(&w.value)
-                                                       : x.from + at;
+    std::byte* const source = (x.staged_from != nullptr ? x.staged_from : x.from) + at;
     if (detail::leads()) mark(source, x.bytes, round);
     if (x.staged_from != nullptr) {
       detail::barrier();
       detail::copy_bytes(x.from + at, source, x.bytes, thread, threads);
     }
-    gpu::put_signal(rdma, w.work, x.other, x.key, at, x.in_ring ? source : x.from + at, x.bytes, round,
-                    x.in_ring ? torus::put_flag::inline_payload : std::uint8_t{0});
+    gpu::put_signal(rdma, w.work, x.other, x.key, at, x.from + at, x.bytes, round);
   };
   const auto receive = [&](std::uint32_t round) {
     if (!gpu::wait(rdma, w.work, w.event)) return false;

@@ -93,6 +93,9 @@ struct CardState {
     bool far = false;         // memory outside this GPU is written
     bool end = false;         // the card stops
   } transfer;
+  // Buffers of the last transfer: of this node, and of the other one. Most transfers use them again.
+  torus::RegisteredBuffer local, remote;
+  std::uint32_t remote_node = 0;
   torus::RegisteredBuffer table[max_registered];
 };
 
@@ -118,19 +121,42 @@ NANET_DEVICE_CODE void publish(T& word, T value) {
 NANET_DEVICE_CODE std::uint32_t acquire_lap(const std::uint32_t& lap) {
   return contract::load_acquire_device(&lap);  // blocks of the same GPU
 }
-NANET_DEVICE_CODE void read_descriptor(const torus::PutDescriptor& from, torus::PutDescriptor& d) {
-  if (lane() < 4)
-    reinterpret_cast<contract::Sixteen*>(&d)[lane()] =
+NANET_DEVICE_CODE void read_descriptor(const torus::PutDescriptor& from, torus::PutDescriptor& to) {
+  if (lane() < 3)  // the rest is the lap
+    reinterpret_cast<contract::Sixteen*>(&to)[lane()] =
         contract::load_relaxed_device(reinterpret_cast<const contract::Sixteen*>(&from) + lane());
   sync_warp();
 }
+// Copy in registers, by three loads of 16 B. It does not live across calls, which would move it to the stack.
+NANET_DEVICE_CODE torus::PutDescriptor in_registers(const torus::PutDescriptor& shared) {
+  const auto* const units = reinterpret_cast<const ulonglong2*>(&shared);
+  const ulonglong2 addresses = units[0], transfer = units[1], message = units[2];
+  torus::PutDescriptor d;
+  d.local_address = addresses.x;
+  d.remote_address = addresses.y;
+  d.bytes = static_cast<std::uint32_t>(transfer.x);
+  d.remote_domain = static_cast<std::uint16_t>(transfer.x >> 32);
+  d.local_domain = static_cast<std::uint16_t>(transfer.x >> 48);
+  d.node = static_cast<std::uint16_t>(transfer.y);
+  d.port = static_cast<std::uint8_t>(transfer.y >> 16);
+  d.type = static_cast<std::uint8_t>(transfer.y >> 24);
+  d.flags = static_cast<std::uint8_t>(transfer.y >> 32);
+  d.message = static_cast<std::uint32_t>(message.x);
+  d.immediate = static_cast<std::uint32_t>(message.x >> 32);
+  return d;
+}
+// First half of an entry; before card_fence().
 NANET_DEVICE_CODE void write_event(contract::Event& to, const contract::Event& e) {
-  const auto* const words = reinterpret_cast<const std::uint64_t*>(&e);
-  auto* const at = reinterpret_cast<std::uint64_t*>(&to);
-  contract::store_relaxed_system(reinterpret_cast<contract::Sixteen*>(at),
-                                 contract::Sixteen{words[0], words[1]});
-  contract::store_relaxed_system(at + 2, words[2]);
-  contract::store_relaxed_system(&to.n, e.n);
+  contract::store_relaxed_system(
+      reinterpret_cast<contract::Sixteen*>(&to),
+      contract::Sixteen{e.type | std::uint32_t{e.stream} << 8 | std::uint32_t{e.flags} << 16 |
+                            std::uint64_t{e.buffer} << 32,
+                        e.bytes | std::uint64_t{e.frame} << 32});
+}
+// Second half, with the lap, in one store; after card_fence().
+NANET_DEVICE_CODE void publish_event(contract::Event& to, const contract::Event& e, std::uint32_t lap) {
+  contract::store_relaxed_system(reinterpret_cast<contract::Sixteen*>(&to) + 1,
+                                 contract::Sixteen{e.time_ns, std::uint64_t{lap} << 32 | e.n});
 }
 
 // By `threads` threads; eight loads of each are in flight.
@@ -179,6 +205,23 @@ NANET_DEVICE_CALL void copy_bytes(std::byte* to, const std::byte* from, std::uin
     copy_units<unsigned char>(to + head, from + head, units, thread, threads);
   for (std::uint32_t i = tail + thread; i < bytes; i += threads) single(i);
 }
+NANET_DEVICE_CALL void copy_aligned(std::byte* to, const std::byte* from, std::uint32_t bytes) {
+  copy_units<uint4>(to, from, bytes / sizeof(uint4), lane(), lanes);
+}
+// By one warp; few instructions for short messages and for aligned ones.
+NANET_DEVICE_CODE void copy_by_warp(std::byte* to, const std::byte* from, std::uint32_t bytes) {
+  const std::uint32_t all = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(to)) |
+                            static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(from)) | bytes;
+  if ((all & 7) == 0 && bytes <= lanes * sizeof(uint2)) {
+    const unsigned i = lane();
+    if (i * sizeof(uint2) < bytes)
+      reinterpret_cast<uint2*>(to)[i] = __ldcv(reinterpret_cast<const uint2*>(from) + i);
+  } else if ((all & 15) == 0) {
+    copy_aligned(to, from, bytes);
+  } else {
+    copy_bytes(to, from, bytes, lane(), lanes);
+  }
+}
 NANET_DEVICE_CODE unsigned thread_of_block() {
   return threadIdx.x;
 }
@@ -199,8 +242,11 @@ inline void publish(T& word, T value) {
 inline std::uint32_t acquire_lap(const std::uint32_t& lap) {
   return contract::HostAccess::acquire(lap);
 }
-inline void read_descriptor(const torus::PutDescriptor& from, torus::PutDescriptor& d) {
-  std::memcpy(static_cast<void*>(&d), &from, offsetof(torus::PutDescriptor, lap));
+inline void read_descriptor(const torus::PutDescriptor& from, torus::PutDescriptor& to) {
+  std::memcpy(static_cast<void*>(&to), &from, offsetof(torus::PutDescriptor, lap));
+}
+inline const torus::PutDescriptor& in_registers(const torus::PutDescriptor& d) {
+  return d;
 }
 inline void write_event(contract::Event& to, const contract::Event& e) {
   using contract::HostAccess;
@@ -213,8 +259,14 @@ inline void write_event(contract::Event& to, const contract::Event& e) {
   HostAccess::relax(to.time_ns, e.time_ns);
   HostAccess::relax(to.n, e.n);
 }
+inline void publish_event(contract::Event& to, const contract::Event&, std::uint32_t lap) {
+  contract::HostAccess::release(to.lap, lap);
+}
 inline void copy_bytes(std::byte* to, const std::byte* from, std::uint32_t bytes, unsigned, unsigned) {
   if (bytes != 0) std::memmove(to, from, bytes);
+}
+inline void copy_by_warp(std::byte* to, const std::byte* from, std::uint32_t bytes) {
+  copy_bytes(to, from, bytes, 0, 1);
 }
 inline unsigned thread_of_block() {
   return 0;
@@ -225,22 +277,30 @@ inline unsigned threads_of_block() {
 
 #endif
 
-// Registered buffer that holds [at, at + bytes), by the whole warp. `entry`: its index in `table`, valid
-// without a reason. Reasons as in the card: no such domain, no such range, no right.
-NANET_DEVICE_CODE torus::Nack find_buffer(const torus::RegisteredBuffer* table, std::uint32_t buffers,
+// Registered buffer that holds [at, at + bytes), by the whole warp; into `recent`. Reasons as in the card: no
+// such domain, no such range, no right.
+NANET_DEVICE_CALL torus::Nack find_buffer(const torus::RegisteredBuffer* table, std::uint32_t buffers,
                                           std::uint16_t domain, std::uint64_t at, std::uint32_t bytes,
-                                          std::uint8_t needed, std::uint32_t& entry) {
+                                          std::uint8_t needed, torus::RegisteredBuffer& recent) {
   bool domain_exists = false;
   for (std::uint32_t first = 0; first < buffers; first += lanes) {
     const torus::RegisteredBuffer& buffer = table[first + lane()];
     const bool inside = buffer.valid != 0 && buffer.domain == domain;
     domain_exists |= ballot(inside) != 0;
     if (const std::uint32_t found = ballot(inside && buffer.holds(at, bytes)); found != 0) {
-      entry = first + lowest_bit(found);
-      return needed == 0 || (table[entry].rights & needed) != 0 ? torus::Nack::none : torus::Nack::no_right;
+      if (leads()) recent = table[first + lowest_bit(found)];
+      sync_warp();
+      return needed == 0 || (recent.rights & needed) != 0 ? torus::Nack::none : torus::Nack::no_right;
     }
   }
   return domain_exists ? torus::Nack::out_of_range : torus::Nack::bad_domain;
+}
+
+// The same, without a search if it is the buffer used last.
+NANET_DEVICE_CODE bool is_recent(const torus::RegisteredBuffer& recent, std::uint16_t domain,
+                                 std::uint64_t at, std::uint32_t bytes, std::uint8_t needed) {
+  return recent.valid != 0 && recent.domain == domain && recent.holds(at, bytes) &&
+         (needed == 0 || (recent.rights & needed) != 0);
 }
 
 // Reason that needs no table. Order of the checks: rdma_tx of the gateware.
@@ -261,7 +321,7 @@ NANET_DEVICE_CODE torus::Nack check_descriptor(const torus::PutDescriptor& d, st
 }
 
 // Checks a descriptor and finds both ends of its transfer. First warp.
-NANET_DEVICE_CODE torus::Nack resolve(const EmulatedCard& card, const CardState& state,
+NANET_DEVICE_CODE torus::Nack resolve(const EmulatedCard& card, CardState& state,
                                       const torus::PutDescriptor& d, CardState::Transfer& transfer) {
   torus::Nack reason = check_descriptor(d, card.nodes);
   const bool put = d.type == static_cast<std::uint8_t>(torus::PacketType::put);
@@ -272,18 +332,26 @@ NANET_DEVICE_CODE torus::Nack resolve(const EmulatedCard& card, const CardState&
   transfer.to = put ? remote : local;
   transfer.from = put ? local : remote;
   transfer.bytes = d.bytes;
-  std::uint32_t entry = 0;
   std::uint8_t target = card.memory;
   if (reason == torus::Nack::none && d.bytes != 0 && !in_ring) {
-    const torus::RegisteredBuffer* const table = state.table + card.node * card.buffers;
-    reason = find_buffer(table, card.buffers, d.local_domain, d.local_address, d.bytes, 0, entry);
-    if (reason == torus::Nack::none) target = table[entry].memory;
+    if (ballot(!is_recent(state.local, d.local_domain, d.local_address, d.bytes, 0)) != 0)
+      reason = find_buffer(state.table + card.node * card.buffers, card.buffers, d.local_domain,
+                           d.local_address, d.bytes, 0, state.local);
+    if (reason == torus::Nack::none) target = state.local.memory;
   }
   if (reason == torus::Nack::none) {
-    const torus::RegisteredBuffer* const table = state.table + d.node * card.buffers;
-    reason = find_buffer(table, card.buffers, d.remote_domain, d.remote_address, d.bytes,
-                         put ? torus::right::remote_write : torus::right::remote_read, entry);
-    if (reason == torus::Nack::none && put) target = table[entry].memory;
+    const std::uint8_t needed = put ? torus::right::remote_write : torus::right::remote_read;
+    if (ballot(state.remote_node != d.node ||
+               !is_recent(state.remote, d.remote_domain, d.remote_address, d.bytes, needed)) != 0) {
+      if (leads()) {
+        state.remote.valid = 0;  // it may be a buffer of another node
+        state.remote_node = d.node;
+      }
+      sync_warp();
+      reason = find_buffer(state.table + d.node * card.buffers, card.buffers, d.remote_domain,
+                           d.remote_address, d.bytes, needed, state.remote);
+    }
+    if (reason == torus::Nack::none && put) target = state.remote.memory;
   }
   transfer.far = target != card.memory;
   return reason;
@@ -310,8 +378,9 @@ NANET_DEVICE_CODE bool has_room(const EmulatedCard& card, CardState& state, std:
 }
 
 // Ends the operation at `state.done`: events, counters, ring. The leader alone, after all bytes were stored.
-NANET_DEVICE_CALL void complete(const EmulatedCard& card, CardState& state, const torus::PutDescriptor& d,
-                                torus::Nack reason, bool far) {
+NANET_DEVICE_CODE void complete(const EmulatedCard& card, CardState& state,
+                                const torus::PutDescriptor& descriptor, torus::Nack reason, bool far) {
+  const torus::PutDescriptor& d = in_registers(descriptor);
   CardControl& control = *card.control;
   const bool put = d.type == static_cast<std::uint8_t>(torus::PacketType::put);
   contract::Event e;
@@ -326,11 +395,12 @@ NANET_DEVICE_CALL void complete(const EmulatedCard& card, CardState& state, cons
   const bool fine = reason == torus::Nack::none;
   bool here = !fine || (d.flags & torus::put_flag::completed) != 0;
   const std::uint32_t mask = card.events - 1;
-  std::uint32_t* peer_lap = nullptr;
-  std::uint32_t peer_value = 0;
+  contract::Event* at_peer_entry = nullptr;
+  std::uint32_t peer_lap = 0;
   if (at_peer) {
     const std::uint64_t k = state.written[d.node]++;
-    contract::Event& entry = card.peer[d.node].queue[static_cast<std::uint32_t>(k) & mask];
+    at_peer_entry = &card.peer[d.node].queue[static_cast<std::uint32_t>(k) & mask];
+    peer_lap = lap_of(k, card.events);
     e.type = static_cast<std::uint8_t>(torus::EventType::put_arrived);
     e.buffer = d.immediate;
     // Of the last packet: a message is cut where the address is a multiple of the largest payload.
@@ -338,29 +408,26 @@ NANET_DEVICE_CALL void complete(const EmulatedCard& card, CardState& state, cons
     const std::uint32_t last = end != 0 ? end : static_cast<std::uint32_t>(torus::max_payload_bytes);
     e.bytes = d.bytes < last ? d.bytes : last;
     e.frame = std::uint32_t{d.remote_domain} << 16 | card.node;
-    write_event(entry, e);
-    peer_lap = &entry.lap;
-    peer_value = lap_of(k, card.events);
+    write_event(*at_peer_entry, e);
     far |= card.peer[d.node].far;
   }
-  std::uint32_t* own_lap = nullptr;
-  std::uint32_t own_value = 0;
   if (here && !has_room(card, state, card.node)) {
     here = false;
     Access::relax(control.events_lost, control.events_lost + 1);
   }
+  contract::Event* own_entry = nullptr;
+  std::uint32_t own_lap = 0;
   if (here) {
     const std::uint64_t k = state.written[card.node]++;
-    contract::Event& entry = card.peer[card.node].queue[static_cast<std::uint32_t>(k) & mask];
+    own_entry = &card.peer[card.node].queue[static_cast<std::uint32_t>(k) & mask];
+    own_lap = lap_of(k, card.events);
     e.type = static_cast<std::uint8_t>(fine ? torus::EventType::completed : torus::EventType::failed);
     e.stream = 0;
     e.flags = static_cast<std::uint16_t>(reason);
     e.buffer = d.type;
     e.bytes = d.bytes;
     e.frame = std::uint32_t{d.remote_domain} << 16 | d.node;
-    write_event(entry, e);
-    own_lap = &entry.lap;
-    own_value = lap_of(k, card.events);
+    write_event(*own_entry, e);
   }
   if (!fine) {
     std::uint64_t& count = control.reasons[static_cast<unsigned>(reason)];
@@ -369,8 +436,8 @@ NANET_DEVICE_CALL void complete(const EmulatedCard& card, CardState& state, cons
   }
   state.done += entries_of(d);
   card_fence(far);
-  if (peer_lap != nullptr) publish(*peer_lap, peer_value);
-  if (own_lap != nullptr) publish(*own_lap, own_value);
+  if (at_peer_entry != nullptr) publish_event(*at_peer_entry, e, peer_lap);
+  if (own_entry != nullptr) publish_event(*own_entry, e, own_lap);
   publish(control.done, state.done);
   if (fine) {
     Access::relax(control.messages, ++state.messages);
@@ -379,20 +446,20 @@ NANET_DEVICE_CALL void complete(const EmulatedCard& card, CardState& state, cons
 }
 
 // Requests a copy by the copy engine, in order. The leader alone.
-NANET_DEVICE_CODE void request_copy(const EmulatedCard& card, CardState& state,
-                                    const CardState::Transfer& transfer) {
+NANET_DEVICE_CALL void request_copy(const EmulatedCard& card, CardState& state, std::byte* to,
+                                    const std::byte* from, std::uint32_t bytes) {
   const std::uint64_t k = state.requested++;
   CopyRequest& request = card.copies[static_cast<std::uint32_t>(k) & (copy_requests - 1)];
-  request.to = transfer.to;
-  request.from = transfer.from;
-  request.bytes = transfer.bytes;
+  request.to = to;
+  request.from = from;
+  request.bytes = bytes;
   card_fence(true);
   publish(request.lap, lap_of(k, copy_requests));
   Access::relax(card.control->by_copy_engine, card.control->by_copy_engine + 1);
 }
 
 // Completes copies that the copy engine has finished. First warp. True: none is left.
-NANET_DEVICE_CODE bool collect_copies(const EmulatedCard& card, CardState& state) {
+NANET_DEVICE_CALL bool collect_copies(const EmulatedCard& card, CardState& state) {
   if (ballot(state.requested != state.copied) == 0) return true;
   const std::uint64_t finished = broadcast(Access::acquire(*card.copied));
   sync_warp();
@@ -404,7 +471,7 @@ NANET_DEVICE_CODE bool collect_copies(const EmulatedCard& card, CardState& state
     }
     sync_warp();
   }
-  return state.requested == state.copied;
+  return ballot(state.requested != state.copied) == 0;
 }
 
 // Copies the table of registered buffers into the card's state. First warp.
@@ -414,11 +481,12 @@ NANET_DEVICE_CODE void load_table(const EmulatedCard& card, CardState& state) {
   auto* const to = reinterpret_cast<std::uint64_t*>(state.table);
   for (std::uint32_t i = lane(); i < card.nodes * card.buffers * words; i += lanes)
     to[i] = Access::relaxed(from[i]);
+  if (leads()) state.local.valid = state.remote.valid = 0;
   sync_warp();
 }
 
 // Executes a command of the host, between operations. First warp. True: stop.
-NANET_DEVICE_CODE bool obey(const EmulatedCard& card, CardState& state, std::uint32_t command) {
+NANET_DEVICE_CALL bool obey(const EmulatedCard& card, CardState& state, std::uint32_t command) {
   if ((command & 1) != 0) return true;
   load_table(card, state);
   if (leads()) {
@@ -430,75 +498,95 @@ NANET_DEVICE_CODE bool obey(const EmulatedCard& card, CardState& state, std::uin
   return false;
 }
 
-// Executes one operation, or leaves its transfer to the whole block. First warp.
-NANET_DEVICE_CODE void execute(const EmulatedCard& card, CardState& state) {
-  const std::uint32_t mask = card.entries - 1;
-  const torus::PutDescriptor& d = state.descriptor;
-  read_descriptor(card.ring[static_cast<std::uint32_t>(state.next) & mask], state.descriptor);
+enum class Executed : std::uint8_t { stored, copy_requested, transfer };
+
+// Executes the operation at `state.next`, or requests its copy, or leaves its transfer to the whole block.
+// `stored`: all but complete() is done. `idle`: no copy is under way. First warp.
+NANET_DEVICE_CODE Executed execute(const EmulatedCard& card, CardState& state, const torus::PutDescriptor& at,
+                                   bool idle, torus::Nack& reason, bool& far) {
+  read_descriptor(at, state.descriptor);
   CardState::Transfer transfer;
-  const torus::Nack reason = resolve(card, state, d, transfer);
-  const unsigned n = entries_of(d);
-  const bool in_ring = (d.flags & torus::put_flag::inline_payload) != 0;
+  unsigned n = 1;
+  bool in_ring = false;
+  {
+    const torus::PutDescriptor& d = in_registers(state.descriptor);
+    reason = resolve(card, state, d, transfer);
+    n = entries_of(d);
+    in_ring = (d.flags & torus::put_flag::inline_payload) != 0;
+  }
+  far = transfer.far;
   const bool fine = reason == torus::Nack::none;
-  const std::uint64_t first = state.next + 1;
-  if (fine && !in_ring && card.copies != nullptr && d.bytes >= card.copy_engine_from) {
-    while (state.requested - state.copied == copy_requests) collect_copies(card, state);
-    sync_warp();
+  if (fine && !in_ring && card.copies != nullptr && transfer.bytes >= card.copy_engine_from) {
+    while (ballot(state.requested - state.copied == copy_requests) != 0) collect_copies(card, state);
     if (leads()) {
-      request_copy(card, state, transfer);
-      state.next = first;
+      request_copy(card, state, transfer.to, transfer.from, transfer.bytes);
+      ++state.next;
     }
     sync_warp();
-    return;
+    return Executed::copy_requested;
   }
-  while (!collect_copies(card, state)) pause_poll();  // operations end in order
+  if (!idle)
+    while (!collect_copies(card, state)) pause_poll();  // operations end in order
+  const std::uint64_t first = state.next + 1;
   sync_warp();
   if (leads()) state.next += n;
-  if (fine && !in_ring && d.bytes > warp_copy_bytes) {
+  if (fine && !in_ring && transfer.bytes > warp_copy_bytes) {
     if (leads()) state.transfer = transfer;
     sync_warp();
-    return;
+    return Executed::transfer;
   }
-  if (fine && !in_ring) copy_bytes(transfer.to, transfer.from, d.bytes, lane(), lanes);
+  if (fine && !in_ring) copy_by_warp(transfer.to, transfer.from, transfer.bytes);
   for (unsigned i = 1; i < n; ++i) {
-    torus::PutDescriptor& entry = card.ring[static_cast<std::uint32_t>(first + i - 1) & mask];
-    const std::uint32_t at = 64 * (i - 1), bytes = d.bytes - at < 64 ? d.bytes - at : 64;
-    if (fine) copy_bytes(transfer.to + at, reinterpret_cast<const std::byte*>(&entry), bytes, lane(), lanes);
+    torus::PutDescriptor& entry = card.ring[static_cast<std::uint32_t>(first + i - 1) & (card.entries - 1)];
+    const std::uint32_t begin = 64 * (i - 1);
+    const std::uint32_t bytes = transfer.bytes - begin < 64 ? transfer.bytes - begin : 64;
+    if (fine) copy_by_warp(transfer.to + begin, reinterpret_cast<const std::byte*>(&entry), bytes);
     sync_warp();
     // Payload in the place of a lap must not look like one when a descriptor comes here.
     if (leads()) Access::relax(entry.lap, std::uint32_t{0});
   }
-  sync_warp();
-  if (leads()) complete(card, state, d, reason, transfer.far);
-  sync_warp();
+  return Executed::stored;
 }
 
 // Executes operations until one needs the whole block, or the card stops. First warp.
 NANET_DEVICE_CODE void control_card(const EmulatedCard& card, CardState& state) {
   constexpr unsigned polls_per_command = 32;
-  if (ballot(state.transfer.bytes != 0) != 0) {
-    if (leads()) {
-      complete(card, state, state.descriptor, torus::Nack::none, state.transfer.far);
-      state.transfer.bytes = 0;
-    }
+  const std::uint32_t mask = card.entries - 1;
+  torus::Nack reason = torus::Nack::none;
+  bool far = false, stopping = false, idle = true;
+  bool stored = ballot(state.transfer.bytes != 0) != 0;  // by the whole block
+  if (stored) {
+    far = state.transfer.far;
     sync_warp();
+    if (leads()) state.transfer.bytes = 0;
+  } else {
+    idle = collect_copies(card, state);
   }
-  bool stopping = false;
+  std::uint64_t k = broadcast(state.next);
   for (unsigned poll = 1;; ++poll) {
-    const bool idle = collect_copies(card, state);
+    if (stored) {
+      sync_warp();
+      if (leads()) complete(card, state, state.descriptor, reason, far);
+      sync_warp();
+      stored = false;
+    }
+    if (!idle) idle = collect_copies(card, state);
     if (poll % polls_per_command == 0 && !stopping) {
       const std::uint32_t command = broadcast(Access::acquire(card.control->command));
       sync_warp();
       if (command != state.command) {
         while (!collect_copies(card, state)) pause_poll();
+        idle = true;
         stopping = obey(card, state, command);
       }
     }
-    const std::uint32_t lap =
-        acquire_lap(card.ring[static_cast<std::uint32_t>(state.next) & (card.entries - 1)].lap);
-    if (ballot(lap != lap_of(state.next, card.entries)) == 0) {
-      execute(card, state);
-      if (state.transfer.bytes != 0) return;
+    const torus::PutDescriptor& entry = card.ring[static_cast<std::uint32_t>(k) & mask];
+    if (ballot(acquire_lap(entry.lap) != lap_of(k, card.entries)) == 0) {
+      const Executed done = execute(card, state, entry, idle, reason, far);
+      if (done == Executed::transfer) return;
+      stored = done == Executed::stored;
+      if (!stored) idle = false;
+      k = broadcast(state.next);
     } else if (stopping && idle) {
       if (leads()) state.transfer.end = true;
       sync_warp();
@@ -518,6 +606,7 @@ NANET_DEVICE_CODE void run_card(const EmulatedCard& card, CardState& state) {
       state.next = state.done = state.requested = state.copied = state.messages = state.bytes = 0;
       for (unsigned n = 0; n < max_rdma_nodes; ++n) state.written[n] = state.finished[n] = 0;
       state.stalled = state.command = 0;
+      state.local.valid = state.remote.valid = 0;
       state.transfer.bytes = 0;
       state.transfer.end = false;
     }
