@@ -37,14 +37,15 @@ inline std::uint64_t exchange_ticks() {
 }
 #endif
 
+// Ends of a message are aligned to 8 B: single accesses, as a user's kernel makes them.
 NANET_DEVICE_CODE void mark(std::byte* message, std::uint32_t bytes, std::uint64_t value) {
-  std::memcpy(message, &value, sizeof value);
-  std::memcpy(message + bytes - sizeof value, &value, sizeof value);
+  std::memcpy(__builtin_assume_aligned(message, 8), &value, sizeof value);
+  std::memcpy(__builtin_assume_aligned(message + bytes - sizeof value, 8), &value, sizeof value);
 }
 NANET_DEVICE_CODE bool is_marked(const std::byte* message, std::uint32_t bytes, std::uint64_t value) {
   std::uint64_t begin = 0, end = 0;
-  std::memcpy(&begin, message, sizeof begin);
-  std::memcpy(&end, message + bytes - sizeof end, sizeof end);
+  std::memcpy(&begin, __builtin_assume_aligned(message, 8), sizeof begin);
+  std::memcpy(&end, __builtin_assume_aligned(message + bytes - sizeof end, 8), sizeof end);
   return begin == value && end == value;
 }
 

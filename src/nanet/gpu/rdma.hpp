@@ -266,7 +266,7 @@ NANET_DEVICE_CODE bool take_event(const Rdma& rdma, RdmaWork& work, unsigned q, 
   if (!rdma.shared) Access::put(next, k + 1);
   work.next[q] = k + 1;
   // Published for every quarter of the queue: the writer always finds half of it free in the end.
-  if ((k + 1) % (rdma.events / 4) == 0) Access::release(*rdma.queue[q].finished, k + 1);
+  if (((k + 1) & (rdma.events / 4 - 1)) == 0) Access::release(*rdma.queue[q].finished, k + 1);
   event = decode_event(e);
   return true;
 }

@@ -93,9 +93,9 @@ struct CardState {
     bool far = false;         // memory outside this GPU is written
     bool end = false;         // the card stops
   } transfer;
-  // Buffers of the last transfer: of this node, and of the other one. Most transfers use them again.
-  torus::RegisteredBuffer local, remote;
-  std::uint32_t remote_node = 0;
+  // Buffers of the last transfer: 0 of this node, 1 of the other one. Most transfers use them again.
+  torus::RegisteredBuffer recent[2];
+  std::uint32_t recent_node = 0;  // the other one
   torus::RegisteredBuffer table[max_registered];
 };
 
@@ -296,13 +296,6 @@ NANET_DEVICE_CALL torus::Nack find_buffer(const torus::RegisteredBuffer* table, 
   return domain_exists ? torus::Nack::out_of_range : torus::Nack::bad_domain;
 }
 
-// The same, without a search if it is the buffer used last.
-NANET_DEVICE_CODE bool is_recent(const torus::RegisteredBuffer& recent, std::uint16_t domain,
-                                 std::uint64_t at, std::uint32_t bytes, std::uint8_t needed) {
-  return recent.valid != 0 && recent.domain == domain && recent.holds(at, bytes) &&
-         (needed == 0 || (recent.rights & needed) != 0);
-}
-
 // Reason that needs no table. Order of the checks: rdma_tx of the gateware.
 NANET_DEVICE_CODE torus::Nack check_descriptor(const torus::PutDescriptor& d, std::uint32_t nodes) {
   using torus::Nack;
@@ -320,40 +313,58 @@ NANET_DEVICE_CODE torus::Nack check_descriptor(const torus::PutDescriptor& d, st
   return Nack::none;
 }
 
-// Checks a descriptor and finds both ends of its transfer. First warp.
-NANET_DEVICE_CODE torus::Nack resolve(const EmulatedCard& card, CardState& state,
-                                      const torus::PutDescriptor& d, CardState::Transfer& transfer) {
+// Whether the operation at work needs no check but this: a put or get between the buffers used last. Even
+// lanes compare this end, odd ones the other, without branches. First warp.
+NANET_DEVICE_CODE bool is_usual(const CardState& state, const torus::PutDescriptor& d) {
+  using torus::PacketType;
+  const bool put = d.type == static_cast<std::uint8_t>(PacketType::put);
+  const bool get = d.type == static_cast<std::uint8_t>(PacketType::get);
+  const bool in_ring = (d.flags & torus::put_flag::inline_payload) != 0;
+  bool fits = (d.port <= 15) & (d.node == state.recent_node) &
+              ((put & (!in_ring | (d.bytes <= torus::max_inline_bytes))) | (get & !in_ring));
+  for (unsigned end = lane() & (lanes > 1 ? 1 : 0); end < 2; end += lanes) {
+    const torus::RegisteredBuffer& buffer = state.recent[end];
+    const std::uint64_t at = end == 0 ? d.local_address : d.remote_address;
+    const std::uint16_t domain = end == 0 ? d.local_domain : d.remote_domain;
+    const std::uint8_t needed = put ? torus::right::remote_write : torus::right::remote_read;
+    const bool right = (end == 0) | ((buffer.rights & needed) != 0);
+    const bool inside =
+        (at >= buffer.address) & (d.bytes <= buffer.bytes) & (at - buffer.address <= buffer.bytes - d.bytes);
+    fits &= ((end == 0) & in_ring) | ((buffer.valid != 0) & (buffer.domain == domain) & right & inside);
+  }
+  return ballot(!fits) == 0;
+}
+
+// Checks `state.descriptor` and finds the buffers of both ends, into `recent`. First warp.
+NANET_DEVICE_CALL torus::Nack search(const EmulatedCard& card, CardState& state) {
+  const torus::PutDescriptor& d = state.descriptor;
   torus::Nack reason = check_descriptor(d, card.nodes);
   const bool put = d.type == static_cast<std::uint8_t>(torus::PacketType::put);
-  const bool in_ring = (d.flags & torus::put_flag::inline_payload) != 0;
+  if (reason == torus::Nack::none && d.bytes != 0 && (d.flags & torus::put_flag::inline_payload) == 0)
+    reason = find_buffer(state.table + card.node * card.buffers, card.buffers, d.local_domain,
+                         d.local_address, d.bytes, 0, state.recent[0]);
+  if (reason != torus::Nack::none) return reason;
+  if (leads()) {
+    state.recent[1].valid = 0;  // it may be a buffer of another node
+    state.recent_node = d.node;
+  }
+  sync_warp();
+  return find_buffer(state.table + d.node * card.buffers, card.buffers, d.remote_domain, d.remote_address,
+                     d.bytes, put ? torus::right::remote_write : torus::right::remote_read, state.recent[1]);
+}
+
+// Checks `state.descriptor` and finds both ends of its transfer. First warp.
+NANET_DEVICE_CODE torus::Nack resolve(const EmulatedCard& card, CardState& state,
+                                      const torus::PutDescriptor& d, CardState::Transfer& transfer) {
+  const torus::Nack reason = is_usual(state, d) ? torus::Nack::none : search(card, state);
+  const bool put = d.type == static_cast<std::uint8_t>(torus::PacketType::put);
   auto* const local = reinterpret_cast<std::byte*>(d.local_address);
   auto* const remote = reinterpret_cast<std::byte*>(d.remote_address);
-  transfer = {};
   transfer.to = put ? remote : local;
   transfer.from = put ? local : remote;
   transfer.bytes = d.bytes;
-  std::uint8_t target = card.memory;
-  if (reason == torus::Nack::none && d.bytes != 0 && !in_ring) {
-    if (ballot(!is_recent(state.local, d.local_domain, d.local_address, d.bytes, 0)) != 0)
-      reason = find_buffer(state.table + card.node * card.buffers, card.buffers, d.local_domain,
-                           d.local_address, d.bytes, 0, state.local);
-    if (reason == torus::Nack::none) target = state.local.memory;
-  }
-  if (reason == torus::Nack::none) {
-    const std::uint8_t needed = put ? torus::right::remote_write : torus::right::remote_read;
-    if (ballot(state.remote_node != d.node ||
-               !is_recent(state.remote, d.remote_domain, d.remote_address, d.bytes, needed)) != 0) {
-      if (leads()) {
-        state.remote.valid = 0;  // it may be a buffer of another node
-        state.remote_node = d.node;
-      }
-      sync_warp();
-      reason = find_buffer(state.table + d.node * card.buffers, card.buffers, d.remote_domain,
-                           d.remote_address, d.bytes, needed, state.remote);
-    }
-    if (reason == torus::Nack::none && put) target = state.remote.memory;
-  }
-  transfer.far = target != card.memory;
+  transfer.far =
+      reason == torus::Nack::none && d.bytes != 0 && state.recent[put ? 1 : 0].memory != card.memory;
   return reason;
 }
 
@@ -481,7 +492,7 @@ NANET_DEVICE_CODE void load_table(const EmulatedCard& card, CardState& state) {
   auto* const to = reinterpret_cast<std::uint64_t*>(state.table);
   for (std::uint32_t i = lane(); i < card.nodes * card.buffers * words; i += lanes)
     to[i] = Access::relaxed(from[i]);
-  if (leads()) state.local.valid = state.remote.valid = 0;
+  if (leads()) state.recent[0].valid = state.recent[1].valid = 0;
   sync_warp();
 }
 
@@ -498,24 +509,36 @@ NANET_DEVICE_CALL bool obey(const EmulatedCard& card, CardState& state, std::uin
   return false;
 }
 
-enum class Executed : std::uint8_t { stored, copy_requested, transfer };
+// State of control_card() in one register, which calls keep: b0 no copy is under way, b1 the host stops the
+// card, b2 the operation at work awaits complete(), b3 it wrote memory outside this GPU, b4 its transfer is
+// left to the whole block, b15:8 the reason of its refusal.
+namespace at_work {
+inline constexpr std::uint32_t idle = 1, stopping = 2, stored = 4, far = 8, transfer = 16;
+inline constexpr unsigned reason = 8;
+}  // namespace at_work
 
-// Executes the operation at `state.next`, or requests its copy, or leaves its transfer to the whole block.
-// `stored`: all but complete() is done. `idle`: no copy is under way. First warp.
-NANET_DEVICE_CODE Executed execute(const EmulatedCard& card, CardState& state, const torus::PutDescriptor& at,
-                                   bool idle, torus::Nack& reason, bool& far) {
+// Executes the operation at `state.next` up to complete(), or requests its copy, or leaves its transfer to
+// the whole block. Returns the new state. First warp.
+NANET_DEVICE_CODE std::uint32_t execute(const EmulatedCard& card, CardState& state,
+                                        const torus::PutDescriptor& at, std::uint32_t work) {
   read_descriptor(at, state.descriptor);
   CardState::Transfer transfer;
   unsigned n = 1;
-  bool in_ring = false;
+  bool in_ring = false, fine = true;
   {
     const torus::PutDescriptor& d = in_registers(state.descriptor);
-    reason = resolve(card, state, d, transfer);
+    const torus::Nack reason = resolve(card, state, d, transfer);
+    work |= static_cast<std::uint32_t>(reason) << at_work::reason | (transfer.far ? at_work::far : 0);
     n = entries_of(d);
     in_ring = (d.flags & torus::put_flag::inline_payload) != 0;
+    fine = reason == torus::Nack::none;
   }
-  far = transfer.far;
-  const bool fine = reason == torus::Nack::none;
+  if (fine && !in_ring && transfer.bytes <= warp_copy_bytes && transfer.bytes < card.copy_engine_from &&
+      (work & at_work::idle) != 0) {  // most messages
+    copy_by_warp(transfer.to, transfer.from, transfer.bytes);
+    if (leads()) ++state.next;
+    return work | at_work::stored;
+  }
   if (fine && !in_ring && card.copies != nullptr && transfer.bytes >= card.copy_engine_from) {
     while (ballot(state.requested - state.copied == copy_requests) != 0) collect_copies(card, state);
     if (leads()) {
@@ -523,19 +546,20 @@ NANET_DEVICE_CODE Executed execute(const EmulatedCard& card, CardState& state, c
       ++state.next;
     }
     sync_warp();
-    return Executed::copy_requested;
+    return work & at_work::stopping;
   }
-  if (!idle)
+  if ((work & at_work::idle) == 0)
     while (!collect_copies(card, state)) pause_poll();  // operations end in order
+  work |= at_work::idle;
   const std::uint64_t first = state.next + 1;
   sync_warp();
   if (leads()) state.next += n;
   if (fine && !in_ring && transfer.bytes > warp_copy_bytes) {
     if (leads()) state.transfer = transfer;
     sync_warp();
-    return Executed::transfer;
+    return work | at_work::transfer;
   }
-  if (fine && !in_ring) copy_by_warp(transfer.to, transfer.from, transfer.bytes);
+  if (fine && !in_ring) copy_bytes(transfer.to, transfer.from, transfer.bytes, lane(), lanes);
   for (unsigned i = 1; i < n; ++i) {
     torus::PutDescriptor& entry = card.ring[static_cast<std::uint32_t>(first + i - 1) & (card.entries - 1)];
     const std::uint32_t begin = 64 * (i - 1);
@@ -545,55 +569,54 @@ NANET_DEVICE_CODE Executed execute(const EmulatedCard& card, CardState& state, c
     // Payload in the place of a lap must not look like one when a descriptor comes here.
     if (leads()) Access::relax(entry.lap, std::uint32_t{0});
   }
-  return Executed::stored;
+  return work | at_work::stored;
 }
 
 // Executes operations until one needs the whole block, or the card stops. First warp.
 NANET_DEVICE_CODE void control_card(const EmulatedCard& card, CardState& state) {
   constexpr unsigned polls_per_command = 32;
-  const std::uint32_t mask = card.entries - 1;
-  torus::Nack reason = torus::Nack::none;
-  bool far = false, stopping = false, idle = true;
-  bool stored = ballot(state.transfer.bytes != 0) != 0;  // by the whole block
-  if (stored) {
-    far = state.transfer.far;
+  std::uint32_t work = at_work::idle;
+  if (ballot(state.transfer.bytes != 0) != 0) {  // moved by the whole block
+    work |= at_work::stored | (state.transfer.far ? at_work::far : 0);
     sync_warp();
     if (leads()) state.transfer.bytes = 0;
-  } else {
-    idle = collect_copies(card, state);
+  } else if (!collect_copies(card, state)) {
+    work = 0;
   }
-  std::uint64_t k = broadcast(state.next);
-  for (unsigned poll = 1;; ++poll) {
-    if (stored) {
+  for (unsigned poll = 1;;) {
+    if ((work & at_work::stored) != 0) {
       sync_warp();
-      if (leads()) complete(card, state, state.descriptor, reason, far);
+      if (leads())
+        complete(card, state, state.descriptor, static_cast<torus::Nack>(work >> at_work::reason),
+                 (work & at_work::far) != 0);
       sync_warp();
-      stored = false;
+      work &= at_work::idle | at_work::stopping;
     }
-    if (!idle) idle = collect_copies(card, state);
-    if (poll % polls_per_command == 0 && !stopping) {
-      const std::uint32_t command = broadcast(Access::acquire(card.control->command));
-      sync_warp();
-      if (command != state.command) {
-        while (!collect_copies(card, state)) pause_poll();
-        idle = true;
-        stopping = obey(card, state, command);
+    const std::uint64_t k = broadcast(state.next);
+    const torus::PutDescriptor& entry = card.ring[static_cast<std::uint32_t>(k) & (card.entries - 1)];
+    const std::uint32_t lap = lap_of(k, card.entries);
+    for (;; ++poll) {
+      if ((work & at_work::idle) == 0 && collect_copies(card, state)) work |= at_work::idle;
+      if (poll % polls_per_command == 0 && (work & at_work::stopping) == 0) {
+        const std::uint32_t command = broadcast(Access::acquire(card.control->command));
+        sync_warp();
+        if (command != state.command) {
+          while (!collect_copies(card, state)) pause_poll();
+          work |= at_work::idle;
+          if (obey(card, state, command)) work |= at_work::stopping;
+        }
       }
-    }
-    const torus::PutDescriptor& entry = card.ring[static_cast<std::uint32_t>(k) & mask];
-    if (ballot(acquire_lap(entry.lap) != lap_of(k, card.entries)) == 0) {
-      const Executed done = execute(card, state, entry, idle, reason, far);
-      if (done == Executed::transfer) return;
-      stored = done == Executed::stored;
-      if (!stored) idle = false;
-      k = broadcast(state.next);
-    } else if (stopping && idle) {
-      if (leads()) state.transfer.end = true;
-      sync_warp();
-      return;
-    } else {
+      if (ballot(acquire_lap(entry.lap) != lap) == 0) break;
+      if (work == (at_work::stopping | at_work::idle)) {
+        if (leads()) state.transfer.end = true;
+        sync_warp();
+        return;
+      }
       pause_poll();
     }
+    ++poll;
+    work = execute(card, state, entry, work);
+    if ((work & at_work::transfer) != 0) return;
   }
 }
 
@@ -606,7 +629,7 @@ NANET_DEVICE_CODE void run_card(const EmulatedCard& card, CardState& state) {
       state.next = state.done = state.requested = state.copied = state.messages = state.bytes = 0;
       for (unsigned n = 0; n < max_rdma_nodes; ++n) state.written[n] = state.finished[n] = 0;
       state.stalled = state.command = 0;
-      state.local.valid = state.remote.valid = 0;
+      state.recent[0].valid = state.recent[1].valid = 0;
       state.transfer.bytes = 0;
       state.transfer.end = false;
     }
