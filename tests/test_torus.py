@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
+import math
 import random
 import zlib
 from pathlib import Path
@@ -181,6 +182,22 @@ def test_lattice_qcd_table_is_reproduced() -> None:
     balance = {(row["link"], row["host"]): row for row in lqcd.balanced()}
     assert balance["34 Gb/s (8b10b)", "Gen2 x8"]["rows_in_balance"] == 1
     assert balance["400 Gb/s (PAM4)", "Gen5 x16"]["rows_in_balance"] == 5
+
+
+def test_halo_of_4d_blocks_on_the_torus() -> None:
+    for local, *_ in lqcd.PUBLISHED:
+        places = itertools.product(*(range(n) for n in lqcd.blocks(local)))
+        nodes = math.prod(lqcd.torus_of(local))
+        assert sorted(lqcd.node_of(local, block) for block in places) == list(range(nodes))
+    local = lqcd.PUBLISHED[-1][0]  # t is not divided
+    sent = [0] * 8
+    for _, source, target, length in lqcd.halo(local):
+        assert source != target and 0 < length <= 4096
+        sent[source] += length
+    assert set(sent) == {6 * 48 * 32 * 32 * 128}
+    assert 0.9 < lqcd.halo_share(local) <= 1
+    # Neighbours along x lie up to seven hops apart: the links of the first dimension are the limit.
+    assert lqcd.halo_share(lqcd.PUBLISHED[0][0]) < 0.7
 
 
 def test_sweep_as_json_with_a_figure(nanet, tmp_path: Path) -> None:

@@ -245,22 +245,25 @@ def _curves(settings: Torus, out: Any, folder: Path | None) -> dict[str, Any]:
 def _lqcd(settings: Torus, out: Any, folder: Path | None) -> dict[str, Any]:
     from nanet.torus import lqcd
 
-    rows = lqcd.table(settings.gflops)
+    rows, halos = lqcd.table(settings.gflops), lqcd.halo_shares()
+    for row, share in zip(rows, halos, strict=True):
+        row["halo_words_per_cycle"] = share
     _table(
         out,
-        ("local lattice", "GPUs", "GB/s required", "published at 135 Gflop/s", "total GPUs", "reproduced"),
+        (
+            "local lattice", "GPUs", "GB/s required", "published at 135 Gflop/s", "total GPUs", "reproduced",
+            "torus", "halo, words per cycle",
+        ),
         [
             [
                 row["local"], row["gpus"], row["required_gbytes"], row["published_gbytes"], row["total_gpus"],
-                "yes" if row["right"] else "no",
+                "yes" if row["right"] else "no", row["torus"], row["halo_words_per_cycle"],
             ]
             for row in rows
         ],
     )  # fmt: skip
     out.print()
-    halo = lqcd.halo_share()
-    out.print(f"halo exchange of 4 KB packets in the model: {halo:.3f} words per node and cycle\n")
-    balance = lqcd.balanced(settings.gflops, halo)
+    balance = lqcd.balanced(settings.gflops, halos)
     _table(
         out,
         ("link", "host interface", "GB/s", "rows in balance", "Gflop/s per GPU in balance"),
@@ -268,7 +271,6 @@ def _lqcd(settings: Torus, out: Any, folder: Path | None) -> dict[str, Any]:
     )
     return {
         "gflops": settings.gflops,
-        "halo_words_per_cycle": halo,
         "rows": rows,
         "links": balance,
     }

@@ -7,6 +7,9 @@ spinors (48 B per site of a surface, sent both ways), 1320 floating-point operat
 
 from __future__ import annotations
 
+import itertools
+import math
+import operator
 from typing import Any
 
 TOTAL = (64, 64, 64, 128)
@@ -46,10 +49,7 @@ def required(local: tuple[int, ...], gpus: int, gflops: float = GPU_GFLOPS) -> f
 
 def total_gpus(local: tuple[int, ...], gpus: int) -> int:
     """GPUs of the whole lattice."""
-    nodes = 1
-    for size, total in zip(local, TOTAL, strict=True):
-        nodes *= total // size
-    return nodes * gpus
+    return math.prod(blocks(local)) * gpus
 
 
 def name(local: tuple[int, ...]) -> str:
@@ -69,17 +69,67 @@ def table(gflops: float = GPU_GFLOPS) -> list[dict[str, Any]]:
                 "required_gbytes": required(local, gpus, gflops),
                 "published_gbytes": published,
                 "total_gpus": total_gpus(local, gpus),
+                "torus": "x".join(map(str, torus_of(local))),
                 "right": abs(need - published) < 0.0501 and total_gpus(local, gpus) == total,
             }
         )
     return rows
 
 
-def halo_share() -> float:
-    """Words per cycle at a node's port during a halo exchange of 4 KB packets, in the event-driven model."""
+def blocks(local: tuple[int, ...]) -> tuple[int, ...]:
+    """Local lattices along x, y, z and t."""
+    return tuple(total // size for size, total in zip(local, TOTAL, strict=True))
+
+
+def torus_of(local: tuple[int, ...]) -> tuple[int, int, int]:
+    """Nodes of the torus on which the 4D blocks lie: x and t share its first dimension."""
+    x, y, z, t = blocks(local)
+    return x * t, y, z
+
+
+def node_of(local: tuple[int, ...], block: tuple[int, ...]) -> int:
+    """Node of a block. Rows of t follow each other in alternate directions, so both neighbours lie near."""
+    t = blocks(local)[3]
+    size = torus_of(local)
+    along = block[0] * t + (block[3] if block[0] % 2 == 0 else t - 1 - block[3])
+    return along + size[0] * (block[1] + size[1] * block[2])
+
+
+def halo(local: tuple[int, ...], payload: int = 4096) -> list[tuple[int, int, int, int]]:
+    """Packets of one halo exchange, for Model.play: each node sends faces to eight neighbours in turn."""
+    grid, volume = blocks(local), math.prod(local)
+    packets = []
+    for block in itertools.product(*(range(n) for n in grid)):
+        source, faces = node_of(local, block), []
+        for d, step in itertools.product(range(4), (1, -1)):
+            if grid[d] == 1:
+                continue
+            other = list(block)
+            other[d] = (block[d] + step) % grid[d]
+            length = SPINOR_BYTES * volume // local[d]
+            cuts = range(0, length, payload)
+            faces.append(
+                [(0, source, node_of(local, tuple(other)), min(payload, length - at)) for at in cuts]
+            )
+        for turn in itertools.zip_longest(*faces):
+            packets += [packet for packet in turn if packet is not None]
+    return packets
+
+
+def halo_share(local: tuple[int, ...]) -> float:
+    """Words per node and cycle of that exchange in the event-driven model, headers and footers included."""
     from nanet import _core
 
-    return _core.torus.Model((4, 4, 4), _core.torus.timing("router")).exchange(20, 4096)["accepted"]
+    packets = halo(local)
+    size = torus_of(local)
+    done = _core.torus.Model(size, _core.torus.timing("router")).play(packets)
+    words = sum(2 + -(-bytes_ // 16) for *_, bytes_ in packets)
+    return words / math.prod(size) / max(tail for _, tail in done)
+
+
+def halo_shares() -> list[float]:
+    """halo_share() of each published row."""
+    return [halo_share(local) for local, *_ in PUBLISHED]
 
 
 def available(link: str, host: str, halo: float = 1.0) -> float:
@@ -88,20 +138,23 @@ def available(link: str, host: str, halo: float = 1.0) -> float:
     return min(HOSTS[host], raw / 8 * share * halo)
 
 
-def balanced(gflops: float = GPU_GFLOPS, halo: float = 1.0) -> list[dict[str, Any]]:
-    """Per link and host: rows in balance, and the GPU speed in Gflop/s that balances the hardest row."""
+def balanced(gflops: float = GPU_GFLOPS, halos: list[float] | None = None) -> list[dict[str, Any]]:
+    """Per link and host: least GB/s, rows in balance, GPU speed in Gflop/s that balances the hardest row.
+
+    halos: words per node and cycle of each row's exchange; by default one word.
+    """
     out = []
+    needs = [required(local, gpus, gflops) for local, gpus, *_ in PUBLISHED]
     for link in LINKS:
         for host in HOSTS:
-            there = available(link, host, halo)
-            needs = [required(local, gpus, gflops) for local, gpus, *_ in PUBLISHED]
+            there = [available(link, host, share) for share in halos or [1.0] * len(needs)]
             out.append(
                 {
                     "link": link,
                     "host": host,
-                    "available_gbytes": there,
-                    "rows_in_balance": sum(need <= there for need in needs),
-                    "gpu_gflops_in_balance": gflops * there / max(needs),
+                    "available_gbytes": min(there),
+                    "rows_in_balance": sum(map(operator.le, needs, there)),
+                    "gpu_gflops_in_balance": gflops * min(map(operator.truediv, there, needs)),
                 }
             )
     return out

@@ -80,7 +80,6 @@ class CudaBench final : public RdmaBench {
       x.key = to_host ? other.host_key : other.key;
       x.other = static_cast<std::uint16_t>(1 - n);
       x.first = n == 0;
-      x.in_ring = path == RdmaPath::gpu_to_gpu && bytes == sizeof(std::uint64_t);
       x.from = from_host ? s.host_from.get() : s.from.get();
       x.to = to_host ? s.host_to.get() : s.to.get();
       if (path == RdmaPath::staged) {

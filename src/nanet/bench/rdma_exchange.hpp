@@ -12,7 +12,6 @@ struct Exchange {
   gpu::RdmaKey key = 0;  // target at the other node: two messages, `stride` bytes apart
   std::uint16_t other = 0;
   bool first = false;         // begins each round and measures
-  bool in_ring = false;       // inline payload, from the block's shared memory
   std::byte* from = nullptr;  // two messages
   const std::byte* to = nullptr;
   std::byte* staged_from = nullptr;  // GPU memory behind `from` and `to`; null: none
@@ -26,7 +25,6 @@ struct Exchange {
 struct ExchangeWork {
   gpu::RdmaWork work;
   gpu::RdmaEvent event;
-  std::uint64_t value = 0;
 };
 
 #ifdef __CUDACC__
@@ -39,14 +37,15 @@ inline std::uint64_t exchange_ticks() {
 }
 #endif
 
+// Ends of a message are aligned to 8 B: single accesses, as a user's kernel makes them.
 NANET_DEVICE_CODE void mark(std::byte* message, std::uint32_t bytes, std::uint64_t value) {
-  std::memcpy(message, &value, sizeof value);
-  std::memcpy(message + bytes - sizeof value, &value, sizeof value);
+  std::memcpy(__builtin_assume_aligned(message, 8), &value, sizeof value);
+  std::memcpy(__builtin_assume_aligned(message + bytes - sizeof value, 8), &value, sizeof value);
 }
 NANET_DEVICE_CODE bool is_marked(const std::byte* message, std::uint32_t bytes, std::uint64_t value) {
   std::uint64_t begin = 0, end = 0;
-  std::memcpy(&begin, message, sizeof begin);
-  std::memcpy(&end, message + bytes - sizeof end, sizeof end);
+  std::memcpy(&begin, __builtin_assume_aligned(message, 8), sizeof begin);
+  std::memcpy(&end, __builtin_assume_aligned(message + bytes - sizeof end, 8), sizeof end);
   return begin == value && end == value;
 }
 
@@ -58,16 +57,13 @@ NANET_DEVICE_CODE void exchange(const gpu::Rdma& rdma, ExchangeWork& w, const Ex
   std::uint64_t wrong = 0;
   const auto send = [&](std::uint32_t round) {
     const std::uint32_t at = round % 2 * x.stride;
-    std::byte* const source = x.staged_from != nullptr ? x.staged_from + at
-                              : x.in_ring              ? reinterpret_cast<std::byte*>(&w.value)
-                                                       : x.from + at;
+    std::byte* const source = (x.staged_from != nullptr ? x.staged_from : x.from) + at;
     if (detail::leads()) mark(source, x.bytes, round);
     if (x.staged_from != nullptr) {
       detail::barrier();
       detail::copy_bytes(x.from + at, source, x.bytes, thread, threads);
     }
-    gpu::put_signal(rdma, w.work, x.other, x.key, at, x.in_ring ? source : x.from + at, x.bytes, round,
-                    x.in_ring ? torus::put_flag::inline_payload : std::uint8_t{0});
+    gpu::put_signal(rdma, w.work, x.other, x.key, at, x.from + at, x.bytes, round);
   };
   const auto receive = [&](std::uint32_t round) {
     if (!gpu::wait(rdma, w.work, w.event)) return false;

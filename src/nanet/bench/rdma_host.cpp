@@ -36,7 +36,6 @@ class HostBench final : public RdmaBench {
       x[n].key = key_[1 - n];
       x[n].other = static_cast<std::uint16_t>(1 - n);
       x[n].first = n == 0;
-      x[n].in_ring = bytes == sizeof(std::uint64_t);
       x[n].from = from_[n].data();
       x[n].to = to_[n].data();
       x[n].bytes = bytes;

@@ -103,6 +103,12 @@ __device__ inline void store_release_device(Sixteen* at, const Sixteen& v) {
                : "memory");
 }
 
+__device__ inline void store_release_system(Sixteen* at, const Sixteen& v) {
+  asm volatile("{\n\t.reg .b128 t;\n\tmov.b128 t, {%1, %2};\n\tst.release.sys.global.b128 [%0], t;\n\t}"
+               :
+               : "l"(at), "l"(v.low), "l"(v.high)
+               : "memory");
+}
 __device__ inline void store_relaxed_system(Sixteen* at, const Sixteen& v) {
   asm volatile("{\n\t.reg .b128 t;\n\tmov.b128 t, {%1, %2};\n\tst.relaxed.sys.global.b128 [%0], t;\n\t}"
                :

@@ -115,19 +115,18 @@ NANET_DEVICE_CODE std::uint64_t acquire_device(const std::uint64_t& word) {
   fence_device();
   return value;
 }
-NANET_DEVICE_CODE void release_lap(std::uint32_t& lap, std::uint32_t value, bool system) {
-  if (system)
-    contract::store_release_system(&lap, value);
-  else
-    contract::store_release_device(&lap, value);
-}
-// All but the lap; entry and descriptor are aligned to 64 B.
-NANET_DEVICE_CODE void write_descriptor(torus::PutDescriptor& to, const torus::PutDescriptor& d) {
+// Four stores of 16 B; the last one, with the lap, is a release.
+NANET_DEVICE_CODE void publish_descriptor(torus::PutDescriptor& to, const torus::PutDescriptor& d,
+                                          std::uint32_t lap, bool system) {
   const auto* const from = reinterpret_cast<const uint4*>(&d);
   auto* const at = reinterpret_cast<uint4*>(&to);
   for (unsigned i = 0; i < 3; ++i) __stcg(at + i, from[i]);
-  __stcg(reinterpret_cast<uint2*>(at + 3), make_uint2(0, 0));
-  __stcg(reinterpret_cast<unsigned*>(at + 3) + 2, 0u);
+  auto* const last = reinterpret_cast<contract::Sixteen*>(at + 3);
+  const contract::Sixteen value{0, std::uint64_t{lap} << 32};
+  if (system)
+    contract::store_release_system(last, value);
+  else
+    contract::store_release_device(last, value);
 }
 
 #else
@@ -144,11 +143,10 @@ inline void release_device(std::uint64_t& word, std::uint64_t value) {
 inline std::uint64_t acquire_device(const std::uint64_t& word) {
   return contract::HostAccess::acquire(word);
 }
-inline void release_lap(std::uint32_t& lap, std::uint32_t value, bool) {
-  contract::HostAccess::release(lap, value);
-}
-inline void write_descriptor(torus::PutDescriptor& to, const torus::PutDescriptor& d) {
+inline void publish_descriptor(torus::PutDescriptor& to, const torus::PutDescriptor& d, std::uint32_t lap,
+                               bool) {
   std::memcpy(static_cast<void*>(&to), &d, offsetof(torus::PutDescriptor, lap));
+  contract::HostAccess::release(to.lap, lap);
 }
 
 #endif
@@ -204,9 +202,9 @@ NANET_DEVICE_CODE void post(const Rdma& rdma, RdmaWork& work, torus::PutDescript
   barrier();
   if (!first_warp()) return;
   const unsigned n = entries_of(d);
+  const std::uint32_t mask = rdma.entries - 1;
   const std::uint64_t k = broadcast(leads() ? reserve(rdma, work, n) : 0);
   if (k == no_entry) return;
-  const std::uint32_t mask = rdma.entries - 1;
   if (n > 1) {
     const auto* const bytes = static_cast<const std::byte*>(from);
     for (std::uint32_t i = lane(); i < d.bytes; i += lanes) {
@@ -217,9 +215,8 @@ NANET_DEVICE_CODE void post(const Rdma& rdma, RdmaWork& work, torus::PutDescript
   }
   if (!leads()) return;
   d.message = work.message = static_cast<std::uint32_t>(k);
-  torus::PutDescriptor& entry = rdma.ring[static_cast<std::uint32_t>(k) & mask];
-  write_descriptor(entry, d);
-  release_lap(entry.lap, lap_of(k, rdma.entries), rdma.system);
+  publish_descriptor(rdma.ring[static_cast<std::uint32_t>(k) & mask], d, lap_of(k, rdma.entries),
+                     rdma.system);
   ring_doorbell(rdma, k, n);
 }
 
@@ -256,11 +253,11 @@ NANET_DEVICE_CODE RdmaEvent decode_event(const contract::Event& e) {
   return out;
 }
 
-// Takes entry `next` of a queue; false: another block has taken it. One lane.
-NANET_DEVICE_CODE bool take_event(const Rdma& rdma, RdmaWork& work, unsigned q, RdmaEvent& event) {
-  const std::uint64_t k = work.next[q];
+// Takes entry k of a queue; false: another block has taken it. One lane.
+NANET_DEVICE_CODE bool take_event(const Rdma& rdma, RdmaWork& work, unsigned q, std::uint64_t k,
+                                  const contract::Event& entry, RdmaEvent& event) {
   contract::Event e;
-  Access::read(rdma.queue[q].entries[static_cast<std::uint32_t>(k) & (rdma.events - 1)], e);
+  Access::read(entry, e);
   std::uint64_t& next = rdma.positions->next[q];
   if (rdma.shared && !replace(next, k, k + 1)) {
     work.next[q] = Access::peek(next);
@@ -269,26 +266,40 @@ NANET_DEVICE_CODE bool take_event(const Rdma& rdma, RdmaWork& work, unsigned q, 
   if (!rdma.shared) Access::put(next, k + 1);
   work.next[q] = k + 1;
   // Published for every quarter of the queue: the writer always finds half of it free in the end.
-  if ((k + 1) % (rdma.events / 4) == 0) Access::release(*rdma.queue[q].finished, k + 1);
+  if (((k + 1) & (rdma.events / 4 - 1)) == 0) Access::release(*rdma.queue[q].finished, k + 1);
   event = decode_event(e);
   return true;
 }
 
+// Next entry of a queue.
+struct NextEntry {
+  const contract::Event* at = nullptr;  // null: no such queue
+  std::uint64_t k = 0;
+  std::uint32_t lap = 0;  // when the entry is valid
+};
+
+NANET_DEVICE_CODE NextEntry next_entry(const Rdma& rdma, const RdmaWork& work, unsigned q) {
+  NextEntry n;
+  if (q >= rdma.queues) return n;
+  n.k = work.next[q];
+  n.at = &rdma.queue[q].entries[static_cast<std::uint32_t>(n.k) & (rdma.events - 1)];
+  n.lap = lap_of(n.k, rdma.events);
+  return n;
+}
+
 // Waits for an event of any queue. First warp. False: stopped, and no event was written before.
 NANET_DEVICE_CODE bool next_event(const Rdma& rdma, RdmaWork& work, RdmaEvent& event) {
+  constexpr unsigned per_lane = (max_rdma_nodes + lanes - 1) / lanes;
+  NextEntry next[per_lane];  // found before the poll: nothing but the load of a lap remains in its loop
+  for (unsigned i = 0; i < per_lane; ++i) next[i] = next_entry(rdma, work, i * lanes + lane());
   bool stopped = false;
   for (unsigned poll = 1;; ++poll) {
     std::uint32_t ready = 0;
-    for (unsigned first = 0; first < rdma.queues; first += lanes) {
-      const unsigned q = first + lane();
-      bool valid = false;
-      if (q < rdma.queues) {
-        const std::uint64_t k = work.next[q];
-        const auto& entry = rdma.queue[q].entries[static_cast<std::uint32_t>(k) & (rdma.events - 1)];
-        valid = contract::compare_lap(Access::acquire(entry.lap), lap_of(k, rdma.events)) !=
-                contract::Poll::nothing;
-      }
-      ready |= ballot(valid) << first;
+    for (unsigned i = 0; i < per_lane; ++i) {
+      const bool valid =
+          next[i].at != nullptr &&
+          contract::compare_lap(Access::acquire(next[i].at->lap), next[i].lap) != contract::Poll::nothing;
+      ready |= ballot(valid) << i * lanes;
     }
     if (ready != 0) {
       const unsigned turn = work.turn;  // queues take turns
@@ -297,8 +308,10 @@ NANET_DEVICE_CODE bool next_event(const Rdma& rdma, RdmaWork& work, RdmaEvent& e
       sync_warp();
       bool taken = false;
       if (lane() == q % lanes) {
-        taken = take_event(rdma, work, q, event);
-        work.turn = (q + 1) % rdma.queues;
+        NextEntry& from = next[per_lane == 1 ? 0 : q / lanes];
+        taken = take_event(rdma, work, q, from.k, *from.at, event);
+        work.turn = q + 1 < rdma.queues ? q + 1 : 0;
+        if (!taken) from = next_entry(rdma, work, q);
       }
       sync_warp();
       if (ballot(taken) != 0) return true;

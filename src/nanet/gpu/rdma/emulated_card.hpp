@@ -11,10 +11,8 @@
 
 #include "nanet/gpu/device_code.hpp"
 #include "nanet/gpu/rdma.hpp"
+#include "nanet/gpu/rdma/card_access.hpp"
 #include "nanet/torus/rings.hpp"
-#ifndef __CUDACC__
-#include "nanet/os/clock.hpp"
-#endif
 
 namespace nanet::gpu {
 
@@ -93,151 +91,28 @@ struct CardState {
     bool far = false;         // memory outside this GPU is written
     bool end = false;         // the card stops
   } transfer;
+  // Buffers of the last transfer: 0 of this node, 1 of the other one. Most transfers use them again.
+  torus::RegisteredBuffer recent[2];
+  std::uint32_t recent_node = 0;  // the other one
   torus::RegisteredBuffer table[max_registered];
 };
 
 namespace detail {
 
-#ifdef __CUDACC__
-
-NANET_DEVICE_CODE std::int64_t card_time() {
-  return contract::device_time();
-}
-// Orders all stores before, of every thread that a barrier orders before the caller.
-NANET_DEVICE_CODE void card_fence(bool far) {
-  if (far)
-    fence_system();
-  else
-    fence_device();
-}
-// After card_fence().
-template <class T>
-NANET_DEVICE_CODE void publish(T& word, T value) {
-  contract::store_relaxed_system(&word, value);
-}
-NANET_DEVICE_CODE std::uint32_t acquire_lap(const std::uint32_t& lap) {
-  return contract::load_acquire_device(&lap);  // blocks of the same GPU
-}
-NANET_DEVICE_CODE void read_descriptor(const torus::PutDescriptor& from, torus::PutDescriptor& d) {
-  if (lane() < 4)
-    reinterpret_cast<contract::Sixteen*>(&d)[lane()] =
-        contract::load_relaxed_device(reinterpret_cast<const contract::Sixteen*>(&from) + lane());
-  sync_warp();
-}
-NANET_DEVICE_CODE void write_event(contract::Event& to, const contract::Event& e) {
-  const auto* const words = reinterpret_cast<const std::uint64_t*>(&e);
-  auto* const at = reinterpret_cast<std::uint64_t*>(&to);
-  contract::store_relaxed_system(reinterpret_cast<contract::Sixteen*>(at),
-                                 contract::Sixteen{words[0], words[1]});
-  contract::store_relaxed_system(at + 2, words[2]);
-  contract::store_relaxed_system(&to.n, e.n);
-}
-
-// By `threads` threads; eight loads of each are in flight.
-template <class Unit>
-NANET_DEVICE_CODE void copy_units(std::byte* to, const std::byte* from, std::uint32_t units, unsigned thread,
-                                  unsigned threads) {
-  constexpr unsigned in_flight = 8;
-  const auto* const source = reinterpret_cast<const Unit*>(from);
-  auto* const target = reinterpret_cast<Unit*>(to);
-  Unit value[in_flight];
-  std::uint32_t first = thread;
-  for (; first + (in_flight - 1) * threads < units; first += in_flight * threads) {
-#pragma unroll
-    for (unsigned i = 0; i < in_flight; ++i) value[i] = __ldcv(source + first + i * threads);
-#pragma unroll
-    for (unsigned i = 0; i < in_flight; ++i) target[first + i * threads] = value[i];
-  }
-#pragma unroll
-  for (unsigned i = 0; i < in_flight; ++i)
-    if (first + i * threads < units) value[i] = __ldcv(source + first + i * threads);
-#pragma unroll
-  for (unsigned i = 0; i < in_flight; ++i)
-    if (first + i * threads < units) target[first + i * threads] = value[i];
-}
-// In the largest units that both addresses allow.
-NANET_DEVICE_CALL void copy_bytes(std::byte* to, const std::byte* from, std::uint32_t bytes, unsigned thread,
-                                  unsigned threads) {
-  const auto apart = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(to) ^
-                                                reinterpret_cast<std::uintptr_t>(from));
-  const unsigned unit = (apart & 15) == 0 ? 16 : (apart & 7) == 0 ? 8 : (apart & 3) == 0 ? 4 : 1;
-  std::uint32_t head =
-      (unit - (static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(to)) & (unit - 1))) & (unit - 1);
-  if (head > bytes) head = bytes;
-  const std::uint32_t units = (bytes - head) / unit, tail = head + units * unit;
-  const auto single = [&](std::uint32_t i) {
-    to[i] = static_cast<std::byte>(__ldcv(reinterpret_cast<const unsigned char*>(from + i)));
-  };
-  for (std::uint32_t i = thread; i < head; i += threads) single(i);
-  if (unit == 16)
-    copy_units<uint4>(to + head, from + head, units, thread, threads);
-  else if (unit == 8)
-    copy_units<uint2>(to + head, from + head, units, thread, threads);
-  else if (unit == 4)
-    copy_units<unsigned>(to + head, from + head, units, thread, threads);
-  else
-    copy_units<unsigned char>(to + head, from + head, units, thread, threads);
-  for (std::uint32_t i = tail + thread; i < bytes; i += threads) single(i);
-}
-NANET_DEVICE_CODE unsigned thread_of_block() {
-  return threadIdx.x;
-}
-NANET_DEVICE_CODE unsigned threads_of_block() {
-  return blockDim.x;
-}
-
-#else
-
-inline std::int64_t card_time() {
-  return os::monotonic_now();
-}
-inline void card_fence(bool) {}
-template <class T>
-inline void publish(T& word, T value) {
-  contract::HostAccess::release(word, value);
-}
-inline std::uint32_t acquire_lap(const std::uint32_t& lap) {
-  return contract::HostAccess::acquire(lap);
-}
-inline void read_descriptor(const torus::PutDescriptor& from, torus::PutDescriptor& d) {
-  std::memcpy(static_cast<void*>(&d), &from, offsetof(torus::PutDescriptor, lap));
-}
-inline void write_event(contract::Event& to, const contract::Event& e) {
-  using contract::HostAccess;
-  HostAccess::relax(to.type, e.type);
-  HostAccess::relax(to.stream, e.stream);
-  HostAccess::relax(to.flags, e.flags);
-  HostAccess::relax(to.buffer, e.buffer);
-  HostAccess::relax(to.bytes, e.bytes);
-  HostAccess::relax(to.frame, e.frame);
-  HostAccess::relax(to.time_ns, e.time_ns);
-  HostAccess::relax(to.n, e.n);
-}
-inline void copy_bytes(std::byte* to, const std::byte* from, std::uint32_t bytes, unsigned, unsigned) {
-  if (bytes != 0) std::memmove(to, from, bytes);
-}
-inline unsigned thread_of_block() {
-  return 0;
-}
-inline unsigned threads_of_block() {
-  return 1;
-}
-
-#endif
-
-// Registered buffer that holds [at, at + bytes), by the whole warp. `entry`: its index in `table`, valid
-// without a reason. Reasons as in the card: no such domain, no such range, no right.
-NANET_DEVICE_CODE torus::Nack find_buffer(const torus::RegisteredBuffer* table, std::uint32_t buffers,
+// Registered buffer that holds [at, at + bytes), by the whole warp; into `recent`. Reasons as in the card: no
+// such domain, no such range, no right.
+NANET_DEVICE_CALL torus::Nack find_buffer(const torus::RegisteredBuffer* table, std::uint32_t buffers,
                                           std::uint16_t domain, std::uint64_t at, std::uint32_t bytes,
-                                          std::uint8_t needed, std::uint32_t& entry) {
+                                          std::uint8_t needed, torus::RegisteredBuffer& recent) {
   bool domain_exists = false;
   for (std::uint32_t first = 0; first < buffers; first += lanes) {
     const torus::RegisteredBuffer& buffer = table[first + lane()];
     const bool inside = buffer.valid != 0 && buffer.domain == domain;
     domain_exists |= ballot(inside) != 0;
     if (const std::uint32_t found = ballot(inside && buffer.holds(at, bytes)); found != 0) {
-      entry = first + lowest_bit(found);
-      return needed == 0 || (table[entry].rights & needed) != 0 ? torus::Nack::none : torus::Nack::no_right;
+      if (leads()) recent = table[first + lowest_bit(found)];
+      sync_warp();
+      return needed == 0 || (recent.rights & needed) != 0 ? torus::Nack::none : torus::Nack::no_right;
     }
   }
   return domain_exists ? torus::Nack::out_of_range : torus::Nack::bad_domain;
@@ -260,32 +135,58 @@ NANET_DEVICE_CODE torus::Nack check_descriptor(const torus::PutDescriptor& d, st
   return Nack::none;
 }
 
-// Checks a descriptor and finds both ends of its transfer. First warp.
-NANET_DEVICE_CODE torus::Nack resolve(const EmulatedCard& card, const CardState& state,
-                                      const torus::PutDescriptor& d, CardState::Transfer& transfer) {
+// Whether the operation at work needs no check but this: a put or get between the buffers used last. Even
+// lanes compare this end, odd ones the other, without branches. First warp.
+NANET_DEVICE_CODE bool is_usual(const CardState& state, const torus::PutDescriptor& d) {
+  using torus::PacketType;
+  const bool put = d.type == static_cast<std::uint8_t>(PacketType::put);
+  const bool get = d.type == static_cast<std::uint8_t>(PacketType::get);
+  const bool in_ring = (d.flags & torus::put_flag::inline_payload) != 0;
+  bool fits = (d.port <= 15) & (d.node == state.recent_node) &
+              ((put & (!in_ring | (d.bytes <= torus::max_inline_bytes))) | (get & !in_ring));
+  for (unsigned end = lane() & (lanes > 1 ? 1 : 0); end < 2; end += lanes) {
+    const torus::RegisteredBuffer& buffer = state.recent[end];
+    const std::uint64_t at = end == 0 ? d.local_address : d.remote_address;
+    const std::uint16_t domain = end == 0 ? d.local_domain : d.remote_domain;
+    const std::uint8_t needed = put ? torus::right::remote_write : torus::right::remote_read;
+    const bool right = (end == 0) | ((buffer.rights & needed) != 0);
+    const bool inside =
+        (at >= buffer.address) & (d.bytes <= buffer.bytes) & (at - buffer.address <= buffer.bytes - d.bytes);
+    fits &= ((end == 0) & in_ring) | ((buffer.valid != 0) & (buffer.domain == domain) & right & inside);
+  }
+  return ballot(!fits) == 0;
+}
+
+// Checks `state.descriptor` and finds the buffers of both ends, into `recent`. First warp.
+NANET_DEVICE_CALL torus::Nack search(const EmulatedCard& card, CardState& state) {
+  const torus::PutDescriptor& d = state.descriptor;
   torus::Nack reason = check_descriptor(d, card.nodes);
   const bool put = d.type == static_cast<std::uint8_t>(torus::PacketType::put);
-  const bool in_ring = (d.flags & torus::put_flag::inline_payload) != 0;
+  if (reason == torus::Nack::none && d.bytes != 0 && (d.flags & torus::put_flag::inline_payload) == 0)
+    reason = find_buffer(state.table + card.node * card.buffers, card.buffers, d.local_domain,
+                         d.local_address, d.bytes, 0, state.recent[0]);
+  if (reason != torus::Nack::none) return reason;
+  if (leads()) {
+    state.recent[1].valid = 0;  // it may be a buffer of another node
+    state.recent_node = d.node;
+  }
+  sync_warp();
+  return find_buffer(state.table + d.node * card.buffers, card.buffers, d.remote_domain, d.remote_address,
+                     d.bytes, put ? torus::right::remote_write : torus::right::remote_read, state.recent[1]);
+}
+
+// Checks `state.descriptor` and finds both ends of its transfer. First warp.
+NANET_DEVICE_CODE torus::Nack resolve(const EmulatedCard& card, CardState& state,
+                                      const torus::PutDescriptor& d, CardState::Transfer& transfer) {
+  const torus::Nack reason = is_usual(state, d) ? torus::Nack::none : search(card, state);
+  const bool put = d.type == static_cast<std::uint8_t>(torus::PacketType::put);
   auto* const local = reinterpret_cast<std::byte*>(d.local_address);
   auto* const remote = reinterpret_cast<std::byte*>(d.remote_address);
-  transfer = {};
   transfer.to = put ? remote : local;
   transfer.from = put ? local : remote;
   transfer.bytes = d.bytes;
-  std::uint32_t entry = 0;
-  std::uint8_t target = card.memory;
-  if (reason == torus::Nack::none && d.bytes != 0 && !in_ring) {
-    const torus::RegisteredBuffer* const table = state.table + card.node * card.buffers;
-    reason = find_buffer(table, card.buffers, d.local_domain, d.local_address, d.bytes, 0, entry);
-    if (reason == torus::Nack::none) target = table[entry].memory;
-  }
-  if (reason == torus::Nack::none) {
-    const torus::RegisteredBuffer* const table = state.table + d.node * card.buffers;
-    reason = find_buffer(table, card.buffers, d.remote_domain, d.remote_address, d.bytes,
-                         put ? torus::right::remote_write : torus::right::remote_read, entry);
-    if (reason == torus::Nack::none && put) target = table[entry].memory;
-  }
-  transfer.far = target != card.memory;
+  transfer.far =
+      reason == torus::Nack::none && d.bytes != 0 && state.recent[put ? 1 : 0].memory != card.memory;
   return reason;
 }
 
@@ -310,8 +211,9 @@ NANET_DEVICE_CODE bool has_room(const EmulatedCard& card, CardState& state, std:
 }
 
 // Ends the operation at `state.done`: events, counters, ring. The leader alone, after all bytes were stored.
-NANET_DEVICE_CALL void complete(const EmulatedCard& card, CardState& state, const torus::PutDescriptor& d,
-                                torus::Nack reason, bool far) {
+NANET_DEVICE_CODE void complete(const EmulatedCard& card, CardState& state,
+                                const torus::PutDescriptor& descriptor, torus::Nack reason, bool far) {
+  const torus::PutDescriptor& d = in_registers(descriptor);
   CardControl& control = *card.control;
   const bool put = d.type == static_cast<std::uint8_t>(torus::PacketType::put);
   contract::Event e;
@@ -326,11 +228,12 @@ NANET_DEVICE_CALL void complete(const EmulatedCard& card, CardState& state, cons
   const bool fine = reason == torus::Nack::none;
   bool here = !fine || (d.flags & torus::put_flag::completed) != 0;
   const std::uint32_t mask = card.events - 1;
-  std::uint32_t* peer_lap = nullptr;
-  std::uint32_t peer_value = 0;
+  contract::Event* at_peer_entry = nullptr;
+  std::uint32_t peer_lap = 0;
   if (at_peer) {
     const std::uint64_t k = state.written[d.node]++;
-    contract::Event& entry = card.peer[d.node].queue[static_cast<std::uint32_t>(k) & mask];
+    at_peer_entry = &card.peer[d.node].queue[static_cast<std::uint32_t>(k) & mask];
+    peer_lap = lap_of(k, card.events);
     e.type = static_cast<std::uint8_t>(torus::EventType::put_arrived);
     e.buffer = d.immediate;
     // Of the last packet: a message is cut where the address is a multiple of the largest payload.
@@ -338,29 +241,26 @@ NANET_DEVICE_CALL void complete(const EmulatedCard& card, CardState& state, cons
     const std::uint32_t last = end != 0 ? end : static_cast<std::uint32_t>(torus::max_payload_bytes);
     e.bytes = d.bytes < last ? d.bytes : last;
     e.frame = std::uint32_t{d.remote_domain} << 16 | card.node;
-    write_event(entry, e);
-    peer_lap = &entry.lap;
-    peer_value = lap_of(k, card.events);
+    write_event(*at_peer_entry, e);
     far |= card.peer[d.node].far;
   }
-  std::uint32_t* own_lap = nullptr;
-  std::uint32_t own_value = 0;
   if (here && !has_room(card, state, card.node)) {
     here = false;
     Access::relax(control.events_lost, control.events_lost + 1);
   }
+  contract::Event* own_entry = nullptr;
+  std::uint32_t own_lap = 0;
   if (here) {
     const std::uint64_t k = state.written[card.node]++;
-    contract::Event& entry = card.peer[card.node].queue[static_cast<std::uint32_t>(k) & mask];
+    own_entry = &card.peer[card.node].queue[static_cast<std::uint32_t>(k) & mask];
+    own_lap = lap_of(k, card.events);
     e.type = static_cast<std::uint8_t>(fine ? torus::EventType::completed : torus::EventType::failed);
     e.stream = 0;
     e.flags = static_cast<std::uint16_t>(reason);
     e.buffer = d.type;
     e.bytes = d.bytes;
     e.frame = std::uint32_t{d.remote_domain} << 16 | d.node;
-    write_event(entry, e);
-    own_lap = &entry.lap;
-    own_value = lap_of(k, card.events);
+    write_event(*own_entry, e);
   }
   if (!fine) {
     std::uint64_t& count = control.reasons[static_cast<unsigned>(reason)];
@@ -369,8 +269,8 @@ NANET_DEVICE_CALL void complete(const EmulatedCard& card, CardState& state, cons
   }
   state.done += entries_of(d);
   card_fence(far);
-  if (peer_lap != nullptr) publish(*peer_lap, peer_value);
-  if (own_lap != nullptr) publish(*own_lap, own_value);
+  if (at_peer_entry != nullptr) publish_event(*at_peer_entry, e, peer_lap);
+  if (own_entry != nullptr) publish_event(*own_entry, e, own_lap);
   publish(control.done, state.done);
   if (fine) {
     Access::relax(control.messages, ++state.messages);
@@ -379,20 +279,20 @@ NANET_DEVICE_CALL void complete(const EmulatedCard& card, CardState& state, cons
 }
 
 // Requests a copy by the copy engine, in order. The leader alone.
-NANET_DEVICE_CODE void request_copy(const EmulatedCard& card, CardState& state,
-                                    const CardState::Transfer& transfer) {
+NANET_DEVICE_CALL void request_copy(const EmulatedCard& card, CardState& state, std::byte* to,
+                                    const std::byte* from, std::uint32_t bytes) {
   const std::uint64_t k = state.requested++;
   CopyRequest& request = card.copies[static_cast<std::uint32_t>(k) & (copy_requests - 1)];
-  request.to = transfer.to;
-  request.from = transfer.from;
-  request.bytes = transfer.bytes;
+  request.to = to;
+  request.from = from;
+  request.bytes = bytes;
   card_fence(true);
   publish(request.lap, lap_of(k, copy_requests));
   Access::relax(card.control->by_copy_engine, card.control->by_copy_engine + 1);
 }
 
 // Completes copies that the copy engine has finished. First warp. True: none is left.
-NANET_DEVICE_CODE bool collect_copies(const EmulatedCard& card, CardState& state) {
+NANET_DEVICE_CALL bool collect_copies(const EmulatedCard& card, CardState& state) {
   if (ballot(state.requested != state.copied) == 0) return true;
   const std::uint64_t finished = broadcast(Access::acquire(*card.copied));
   sync_warp();
@@ -404,7 +304,7 @@ NANET_DEVICE_CODE bool collect_copies(const EmulatedCard& card, CardState& state
     }
     sync_warp();
   }
-  return state.requested == state.copied;
+  return ballot(state.requested != state.copied) == 0;
 }
 
 // Copies the table of registered buffers into the card's state. First warp.
@@ -414,11 +314,12 @@ NANET_DEVICE_CODE void load_table(const EmulatedCard& card, CardState& state) {
   auto* const to = reinterpret_cast<std::uint64_t*>(state.table);
   for (std::uint32_t i = lane(); i < card.nodes * card.buffers * words; i += lanes)
     to[i] = Access::relaxed(from[i]);
+  if (leads()) state.recent[0].valid = state.recent[1].valid = 0;
   sync_warp();
 }
 
 // Executes a command of the host, between operations. First warp. True: stop.
-NANET_DEVICE_CODE bool obey(const EmulatedCard& card, CardState& state, std::uint32_t command) {
+NANET_DEVICE_CALL bool obey(const EmulatedCard& card, CardState& state, std::uint32_t command) {
   if ((command & 1) != 0) return true;
   load_table(card, state);
   if (leads()) {
@@ -430,82 +331,114 @@ NANET_DEVICE_CODE bool obey(const EmulatedCard& card, CardState& state, std::uin
   return false;
 }
 
-// Executes one operation, or leaves its transfer to the whole block. First warp.
-NANET_DEVICE_CODE void execute(const EmulatedCard& card, CardState& state) {
-  const std::uint32_t mask = card.entries - 1;
-  const torus::PutDescriptor& d = state.descriptor;
-  read_descriptor(card.ring[static_cast<std::uint32_t>(state.next) & mask], state.descriptor);
+// State of control_card() in one register, which calls keep: b0 no copy is under way, b1 the host stops the
+// card, b2 the operation at work awaits complete(), b3 it wrote memory outside this GPU, b4 its transfer is
+// left to the whole block, b15:8 the reason of its refusal.
+namespace at_work {
+inline constexpr std::uint32_t idle = 1, stopping = 2, stored = 4, far = 8, transfer = 16;
+inline constexpr unsigned reason = 8;
+}  // namespace at_work
+
+// Executes the operation at `state.next` up to complete(), or requests its copy, or leaves its transfer to
+// the whole block. Returns the new state. First warp.
+NANET_DEVICE_CODE std::uint32_t execute(const EmulatedCard& card, CardState& state,
+                                        const torus::PutDescriptor& at, std::uint32_t work) {
+  read_descriptor(at, state.descriptor);
   CardState::Transfer transfer;
-  const torus::Nack reason = resolve(card, state, d, transfer);
-  const unsigned n = entries_of(d);
-  const bool in_ring = (d.flags & torus::put_flag::inline_payload) != 0;
-  const bool fine = reason == torus::Nack::none;
-  const std::uint64_t first = state.next + 1;
-  if (fine && !in_ring && card.copies != nullptr && d.bytes >= card.copy_engine_from) {
-    while (state.requested - state.copied == copy_requests) collect_copies(card, state);
-    sync_warp();
+  unsigned n = 1;
+  bool in_ring = false, fine = true;
+  {
+    const torus::PutDescriptor& d = in_registers(state.descriptor);
+    const torus::Nack reason = resolve(card, state, d, transfer);
+    work |= static_cast<std::uint32_t>(reason) << at_work::reason | (transfer.far ? at_work::far : 0);
+    n = entries_of(d);
+    in_ring = (d.flags & torus::put_flag::inline_payload) != 0;
+    fine = reason == torus::Nack::none;
+  }
+  if (fine && !in_ring && transfer.bytes <= warp_copy_bytes && transfer.bytes < card.copy_engine_from &&
+      (work & at_work::idle) != 0) {  // most messages
+    copy_by_warp(transfer.to, transfer.from, transfer.bytes);
+    if (leads()) ++state.next;
+    return work | at_work::stored;
+  }
+  if (fine && !in_ring && card.copies != nullptr && transfer.bytes >= card.copy_engine_from) {
+    while (ballot(state.requested - state.copied == copy_requests) != 0) collect_copies(card, state);
     if (leads()) {
-      request_copy(card, state, transfer);
-      state.next = first;
+      request_copy(card, state, transfer.to, transfer.from, transfer.bytes);
+      ++state.next;
     }
     sync_warp();
-    return;
+    return work & at_work::stopping;
   }
-  while (!collect_copies(card, state)) pause_poll();  // operations end in order
+  if ((work & at_work::idle) == 0)
+    while (!collect_copies(card, state)) pause_poll();  // operations end in order
+  work |= at_work::idle;
+  const std::uint64_t first = state.next + 1;
   sync_warp();
   if (leads()) state.next += n;
-  if (fine && !in_ring && d.bytes > warp_copy_bytes) {
+  if (fine && !in_ring && transfer.bytes > warp_copy_bytes) {
     if (leads()) state.transfer = transfer;
     sync_warp();
-    return;
+    return work | at_work::transfer;
   }
-  if (fine && !in_ring) copy_bytes(transfer.to, transfer.from, d.bytes, lane(), lanes);
+  if (fine && !in_ring) copy_bytes(transfer.to, transfer.from, transfer.bytes, lane(), lanes);
   for (unsigned i = 1; i < n; ++i) {
-    torus::PutDescriptor& entry = card.ring[static_cast<std::uint32_t>(first + i - 1) & mask];
-    const std::uint32_t at = 64 * (i - 1), bytes = d.bytes - at < 64 ? d.bytes - at : 64;
-    if (fine) copy_bytes(transfer.to + at, reinterpret_cast<const std::byte*>(&entry), bytes, lane(), lanes);
+    torus::PutDescriptor& entry = card.ring[static_cast<std::uint32_t>(first + i - 1) & (card.entries - 1)];
+    const std::uint32_t begin = 64 * (i - 1);
+    const std::uint32_t bytes = transfer.bytes - begin < 64 ? transfer.bytes - begin : 64;
+    if (fine) copy_by_warp(transfer.to + begin, reinterpret_cast<const std::byte*>(&entry), bytes);
     sync_warp();
     // Payload in the place of a lap must not look like one when a descriptor comes here.
     if (leads()) Access::relax(entry.lap, std::uint32_t{0});
   }
-  sync_warp();
-  if (leads()) complete(card, state, d, reason, transfer.far);
-  sync_warp();
+  return work | at_work::stored;
 }
 
 // Executes operations until one needs the whole block, or the card stops. First warp.
 NANET_DEVICE_CODE void control_card(const EmulatedCard& card, CardState& state) {
   constexpr unsigned polls_per_command = 32;
-  if (ballot(state.transfer.bytes != 0) != 0) {
-    if (leads()) {
-      complete(card, state, state.descriptor, torus::Nack::none, state.transfer.far);
-      state.transfer.bytes = 0;
-    }
+  std::uint32_t work = at_work::idle;
+  if (ballot(state.transfer.bytes != 0) != 0) {  // moved by the whole block
+    work |= at_work::stored | (state.transfer.far ? at_work::far : 0);
     sync_warp();
+    if (leads()) state.transfer.bytes = 0;
+  } else if (!collect_copies(card, state)) {
+    work = 0;
   }
-  bool stopping = false;
-  for (unsigned poll = 1;; ++poll) {
-    const bool idle = collect_copies(card, state);
-    if (poll % polls_per_command == 0 && !stopping) {
-      const std::uint32_t command = broadcast(Access::acquire(card.control->command));
+  for (unsigned poll = 1;;) {
+    if ((work & at_work::stored) != 0) {
       sync_warp();
-      if (command != state.command) {
-        while (!collect_copies(card, state)) pause_poll();
-        stopping = obey(card, state, command);
-      }
+      if (leads())
+        complete(card, state, state.descriptor, static_cast<torus::Nack>(work >> at_work::reason),
+                 (work & at_work::far) != 0);
+      sync_warp();
+      work &= at_work::idle | at_work::stopping;
     }
-    const std::uint32_t lap =
-        acquire_lap(card.ring[static_cast<std::uint32_t>(state.next) & (card.entries - 1)].lap);
-    if (ballot(lap != lap_of(state.next, card.entries)) == 0) {
-      execute(card, state);
-      if (state.transfer.bytes != 0) return;
-    } else if (stopping && idle) {
-      if (leads()) state.transfer.end = true;
-      sync_warp();
-      return;
-    } else {
+    const std::uint64_t k = broadcast(state.next);
+    const torus::PutDescriptor& entry = card.ring[static_cast<std::uint32_t>(k) & (card.entries - 1)];
+    const std::uint32_t lap = lap_of(k, card.entries);
+    for (;; ++poll) {
+      if ((work & at_work::idle) == 0 && collect_copies(card, state)) work |= at_work::idle;
+      if (poll % polls_per_command == 0 && (work & at_work::stopping) == 0) {
+        const std::uint32_t command = broadcast(Access::acquire(card.control->command));
+        sync_warp();
+        if (command != state.command) {
+          while (!collect_copies(card, state)) pause_poll();
+          work |= at_work::idle;
+          if (obey(card, state, command)) work |= at_work::stopping;
+        }
+      }
+      if (ballot(acquire_lap(entry.lap) != lap) == 0) break;
+      if (work == (at_work::stopping | at_work::idle)) {
+        if (leads()) state.transfer.end = true;
+        sync_warp();
+        return;
+      }
       pause_poll();
     }
+    ++poll;
+    work = execute(card, state, entry, work);
+    if ((work & at_work::transfer) != 0) return;
   }
 }
 
@@ -518,6 +451,7 @@ NANET_DEVICE_CODE void run_card(const EmulatedCard& card, CardState& state) {
       state.next = state.done = state.requested = state.copied = state.messages = state.bytes = 0;
       for (unsigned n = 0; n < max_rdma_nodes; ++n) state.written[n] = state.finished[n] = 0;
       state.stalled = state.command = 0;
+      state.recent[0].valid = state.recent[1].valid = 0;
       state.transfer.bytes = 0;
       state.transfer.end = false;
     }
