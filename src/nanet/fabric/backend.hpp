@@ -47,6 +47,8 @@ class Receiver {
  public:
   virtual ~Receiver() = default;
   virtual void receive(unsigned link, Address from, const Packet& packet, const std::byte* payload) = 0;
+  // The network has ended: nothing arrives any more. error: errno value.
+  virtual void lost(int error) = 0;
 };
 
 // Registered memory, as a peer sees it.
@@ -85,5 +87,9 @@ class Node {
 // Node over shared memory: links are rings between the processes of one host. directory: of the shared files.
 // direct: allow one-copy transfers (process_vm_readv). Throws std::system_error.
 std::unique_ptr<Node> open_shm_node(const char* directory, bool direct);
+
+// Node over a torus of cards. path: control file of the process that plays the cards; directory: of the bell.
+// Throws std::system_error.
+std::unique_ptr<Node> open_card_node(const char* path, const char* directory);
 
 }  // namespace nanet::fabric

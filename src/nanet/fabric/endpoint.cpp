@@ -392,6 +392,13 @@ void Endpoint::check_peers() {
   }
 }
 
+// The network has ended.
+void Endpoint::lost(int error) {
+  lost_ = error;
+  for (auto& [word, p] : peers_) fail_peer(*p, error);
+  fail_posted(error);
+}
+
 // -----------------------------------------------------------------------------------------------------
 // progress
 

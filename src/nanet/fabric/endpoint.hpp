@@ -86,6 +86,7 @@ class Endpoint final : public Receiver {
   Uses uses{0};
 
   void receive(unsigned link, Address from, const Packet& packet, const std::byte* payload) override;
+  void lost(int error) override;
 
  private:
   struct Matching {  // of tagged or untagged messages
@@ -130,6 +131,8 @@ class Endpoint final : public Receiver {
   ssize_t peek(const Incoming& wanted, Receive& probe);
   ssize_t claim(const Incoming& wanted);
   void match_multi(Receive& receive);
+  void withdraw(Matching& side, Receive& posted, int error);
+  void fail_posted(int error);
   Receive& new_receive(const Incoming& wanted);
   void free_receive(Receive& receive);
   void free_unexpected(Unexpected& message);
@@ -166,6 +169,7 @@ class Endpoint final : public Receiver {
   List<Unexpected> claimed_;
   std::size_t queued_ = 0, waiting_ = 0;
   unsigned ticks_ = 0;
+  int lost_ = 0;  // error code of the end of the network
   Nanoseconds checked_ = 0;
 };
 

@@ -294,6 +294,7 @@ ssize_t Endpoint::receive(const Incoming& wanted) {
   if (r.multi) {
     side.posted.push(r);
     match_multi(r);
+    if (lost_ != 0) fail_posted(lost_);
     return 0;
   }
   for (Unexpected* u = side.unexpected.first; u != nullptr; u = u->next)
@@ -304,6 +305,7 @@ ssize_t Endpoint::receive(const Incoming& wanted) {
       return 0;
     }
   side.posted.push(r);
+  if (lost_ != 0) fail_posted(lost_);
   return 0;
 }
 
@@ -380,25 +382,35 @@ ssize_t Endpoint::claim(const Incoming& wanted) {
 // -------------------------------------------------------------------------------------------------------
 // cancel
 
+// Removes a posted receive and reports why.
+void Endpoint::withdraw(Matching& side, Receive& r, int error) {
+  side.posted.remove(r);
+  CompletionError e = {};
+  e.entry.op_context = r.context;
+  e.entry.flags = FI_RECV | kind_flag(r.tagged) | (r.multi ? FI_MULTI_RECV : 0);
+  e.entry.tag = r.tag;
+  e.entry.err = e.entry.prov_errno = error;
+  e.source = FI_ADDR_NOTAVAIL;
+  if (rx_queue_ != nullptr) rx_queue_->add_error(e);
+  if (r.parts == 0)
+    free_receive(r);
+  else
+    r.used_up = true;  // its last part frees it
+}
+
+void Endpoint::fail_posted(int error) {
+  for (Matching* side : {&tagged_, &untagged_})
+    while (!side->posted.empty()) {
+      if (recv_count_ != nullptr) recv_count_->add_error();
+      withdraw(*side, *side->posted.first, error);
+    }
+}
+
 ssize_t Endpoint::cancel(void* context) {
-  const auto report = [&](CompletionQueue* to, std::uint64_t flags, std::uint64_t tag) {
-    CompletionError e = {};
-    e.entry.op_context = context;
-    e.entry.flags = flags;
-    e.entry.tag = tag;
-    e.entry.err = e.entry.prov_errno = FI_ECANCELED;
-    e.source = FI_ADDR_NOTAVAIL;
-    if (to != nullptr) to->add_error(e);
-  };
   for (Matching* side : {&tagged_, &untagged_})
     for (Receive* r = side->posted.first; r != nullptr; r = r->next) {
       if (r->context != context) continue;
-      side->posted.remove(*r);
-      report(rx_queue_, FI_RECV | kind_flag(r->tagged) | (r->multi ? FI_MULTI_RECV : 0), r->tag);
-      if (r->parts == 0)
-        free_receive(*r);
-      else
-        r->used_up = true;  // its last part frees it
+      withdraw(*side, *r, FI_ECANCELED);
       return 0;
     }
   for (Peer* const p : active_)

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "nanet/contract/consumer.hpp"
+#include "nanet/fabric/bell.hpp"
 
 namespace nanet::fabric::shm {
 
