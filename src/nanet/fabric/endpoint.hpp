@@ -86,6 +86,7 @@ class Endpoint final : public Receiver {
   Uses uses{0};
 
   void receive(unsigned link, Address from, const Packet& packet, const std::byte* payload) override;
+  void transferred(std::uint64_t token, Direct result) override;
   void lost(int error) override;
 
  private:
@@ -144,7 +145,7 @@ class Endpoint final : public Receiver {
   void data(Peer& from, const Packet& packet, const std::byte* payload);
   void remote_data(Peer& from, const Packet& packet);
   void count_remote(const MemoryRegion* region, std::uint64_t right);
-  bool direct(const Rma& transfer, Peer& to, Direct& result);
+  bool direct(const Rma& transfer, Peer& to, std::uint64_t token, Direct& result);
 
   std::unique_ptr<Port> port_;
   AddressVector* av_ = nullptr;

@@ -68,8 +68,7 @@ ssize_t Endpoint::send(const Outgoing& m) {
   op.buffer = m.buffer;
   if (packet.kind == Kind::request) {
     std::array<Span, max_iov> spans;
-    for (unsigned i = 0; i < m.buffer.count; ++i)
-      spans[i] = {reinterpret_cast<std::uint64_t>(m.buffer.iov[i].iov_base), m.buffer.iov[i].iov_len};
+    op.exposed = port_->expose(m.buffer.iov.data(), m.buffer.count, spans.data());
     const auto* const at = reinterpret_cast<const std::byte*>(spans.data());
     op.owned.assign(at, at + sizeof(Span) * m.buffer.count);
     op.by_value = true;
@@ -199,13 +198,17 @@ void Endpoint::fetch(Receive& r, Peer& from, const Packet& packet, const std::by
   int error = EHOSTUNREACH;
   Channel* const way = channel(from, error);
   if (way == nullptr) result = Direct::gone;
+  Operation& op = new_operation(from);
+  expect_answer(op);
   if (way != nullptr && r.buffer.bytes > 0)
-    result = way->copy_from(r.buffer.iov.data(), r.buffer.count, spans.data(), count);
+    result = way->copy_from(r.buffer.iov.data(), r.buffer.count, spans.data(), count, op.token());
+  if (result != Direct::unavailable && result != Direct::pending) free_operation(op);
   switch (result) {
     case Direct::done:
       acknowledge(from, packet);
       return finish(r, from, packet, 0);
     case Direct::unavailable:
+    case Direct::pending:
       break;
     case Direct::gone:
       return finish(r, from, packet, FI_ECONNRESET);
@@ -213,7 +216,6 @@ void Endpoint::fetch(Receive& r, Peer& from, const Packet& packet, const std::by
       acknowledge(from, packet, FI_EFAULT);
       return finish(r, from, packet, FI_EFAULT);
   }
-  Operation& op = new_operation(from);
   op.packet.kind = Kind::get;
   op.packet.answer = packet.token;
   op.packet.total = std::min<std::uint64_t>(packet.total, r.buffer.bytes);
@@ -221,8 +223,12 @@ void Endpoint::fetch(Receive& r, Peer& from, const Packet& packet, const std::by
   op.message = packet;
   op.buffer = r.buffer;
   op.internal = true;
-  expect_answer(op);
-  submit(op);
+  if (result == Direct::unavailable) {
+    submit(op);
+    return;
+  }
+  op.native = op.started = true;
+  count_waiting(op, 1);
 }
 
 // Reports a receive and frees it. error: of the transfer.

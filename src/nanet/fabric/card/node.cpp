@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -113,11 +114,13 @@ CardPort::CardPort(CardNode& node, const Address* wanted)
     sched_yield();
   }
   if (state_of(entry) != PortState::open) fail(ENETDOWN, "the torus has refused the port");
+  native_ = acquire(entry.native) != 0;
   node_.ports_.push_back(this);
 }
 
 CardPort::~CardPort() {
   std::erase(node_.ports_, this);
+  for (std::uint32_t k = wire::file_entries; k < entries_used_; ++k) release(memory_.table[k].valid, 0u);
   release(job_.control().port[index_].state, static_cast<std::uint32_t>(PortState::closing));
   job_.changed();
 }
@@ -172,6 +175,9 @@ void CardPort::create_file() {
   if (bell.size() >= sizeof h.bell) fail(ENAMETOOLONG, bell + ": longer than 239 bytes; name another folder");
   std::copy(bell.begin(), bell.end(), h.bell);
   h.listening = node_.listening_;
+  if (getrandom(&cookie_, sizeof cookie_, 0) != sizeof cookie_) fail(errno, "no random numbers");
+  h.cookie = cookie_;
+  h.cookie_address = node_.direct_ ? reinterpret_cast<std::uint64_t>(&cookie_) : 0;
   slots_posted_ = job_.shape.slots;
   h.posted = slots_posted_;
   const auto entry = [&](unsigned k, std::size_t at, std::size_t bytes, std::uint8_t rights) {
@@ -182,14 +188,26 @@ void CardPort::create_file() {
     b.rights = rights;
     b.valid = 1;
   };
-  entry(0, offsets_.staging, offsets_.bytes - offsets_.staging, 0);
+  entry(0, offsets_.staging, offsets_.answers - offsets_.staging, 0);
   entry(1, offsets_.credits, sizeof(std::uint32_t) * wire::max_ports, torus::right::remote_write);
-  h.table_used = 2;
+  entry(2, offsets_.keys, sizeof(wire::KeyEntry) * wire::key_entries, torus::right::remote_read);
+  entry(3, offsets_.answers, offsets_.bytes - offsets_.answers, 0);
+  h.table_used = wire::file_entries;
   release(h.magic, wire::magic);
 }
 
 void CardPort::listen(bool on) noexcept {
   relax(memory_.header->listening, std::uint32_t{on});
+}
+
+torus::PutDescriptor CardPort::descriptor(const Tx& tx, torus::PacketType type) const noexcept {
+  const Address to = job_.address(tx.port);
+  torus::PutDescriptor d;
+  d.type = static_cast<std::uint8_t>(type);
+  d.remote_domain = tx.domain;
+  d.node = torus::Node{to.x, to.y, to.z}.packed();
+  d.port = static_cast<std::uint8_t>(to.port);
+  return d;
 }
 
 void CardPort::post(torus::PutDescriptor d, const std::byte* inline_payload) noexcept {
@@ -226,9 +244,10 @@ unsigned CardPort::poll(Receiver& receiver) {
         break;
       case torus::EventType::completed:
         consumed_ = std::max(consumed_, contract::unwrap_counter(e.n, posted_) + 1);
+        ended(e.n, true, &receiver);
         break;
       case torus::EventType::failed:
-        failed(e);
+        failed(e, receiver);
         break;
       default:
         break;
@@ -289,10 +308,17 @@ void CardPort::send_arrived(const contract::Event& e, Receiver& receiver) {
 }
 
 // Refused descriptor, or NACK of a packet.
-void CardPort::failed(const contract::Event& e) noexcept {
+void CardPort::failed(const contract::Event& e, Receiver& receiver) {
   const auto type = static_cast<torus::PacketType>(e.buffer);
   if (type != torus::PacketType::raw)
     consumed_ = std::max(consumed_, contract::unwrap_counter(e.n, posted_) + 1);
+  const auto reason = static_cast<torus::Nack>(e.flags);
+  const bool gone = reason == torus::Nack::bad_domain || reason == torus::Nack::bad_port ||
+                    reason == torus::Nack::link_down || reason == torus::Nack::timed_out;
+  // Packets of a refused PUT that follow the first one are refused, too.
+  const bool of_transfer = ended(e.n, false, &receiver) || reason == torus::Nack::out_of_range ||
+                           reason == torus::Nack::no_right;
+  if (of_transfer && !gone) return;
   const auto domain = static_cast<std::uint16_t>(e.frame >> 16);
   if (wire::port_of_domain(domain) >= tx_.size()) return;
   Tx* const tx = tx_[wire::port_of_domain(domain)].get();
@@ -309,14 +335,13 @@ void CardPort::return_slots() noexcept {
     }
     rx->due = false;
     rx->returned = rx->moved;
-    torus::PutDescriptor d;
-    d.type = static_cast<std::uint8_t>(torus::PacketType::put);
+    Tx to;
+    to.port = wire::port_of_domain(rx->domain);
+    to.domain = rx->domain;
+    torus::PutDescriptor d = descriptor(to, torus::PacketType::put);
     d.flags = torus::put_flag::inline_payload;
     d.bytes = sizeof rx->moved;
-    d.remote_domain = rx->domain;
     d.remote_address = wire::file_window + offsets_.credits + sizeof rx->moved * index_;
-    d.node = torus::Node{rx->from.x, rx->from.y, rx->from.z}.packed();
-    d.port = static_cast<std::uint8_t>(rx->from.port);
     post(d, reinterpret_cast<const std::byte*>(&rx->moved));
   }
   due_.resize(kept);
@@ -344,6 +369,7 @@ std::unique_ptr<Channel> CardPort::open(Address peer, int& error) {
     tx = std::make_unique<Tx>();
     tx->port = port;
     tx->domain = domain;
+    tx->native = native_ && acquire(entry.native) != 0;
     release(memory_.credits[port], 0u);
   }
   if (tx->failed) return nullptr;
@@ -368,7 +394,6 @@ std::byte* CardChannel::reserve(std::size_t payload) noexcept {
 }
 
 void CardChannel::commit() noexcept {
-  const Address to = port_.job_.address(tx_.port);
   for (std::size_t done = 0; done < reserved_;) {
     std::byte* const at = staging(tx_.sequence);
     const std::size_t bytes = std::min<std::size_t>(reserved_ - done, wire::send_bytes);
@@ -377,14 +402,10 @@ void CardChannel::commit() noexcept {
     const wire::Envelope envelope{port_.domain_, 0, tx_.sequence, static_cast<std::uint32_t>(reserved_),
                                   static_cast<std::uint32_t>(done)};
     std::memcpy(at, &envelope, sizeof envelope);
-    torus::PutDescriptor d;
-    d.type = static_cast<std::uint8_t>(torus::PacketType::send);
+    torus::PutDescriptor d = port_.descriptor(tx_, torus::PacketType::send);
     d.bytes = static_cast<std::uint32_t>(sizeof envelope + bytes);
     d.flags = d.bytes <= torus::max_inline_bytes ? torus::put_flag::inline_payload : std::uint8_t{0};
     d.local_address = wire::file_window + static_cast<std::uint64_t>(at - port_.memory_.at);
-    d.remote_domain = tx_.domain;
-    d.node = torus::Node{to.x, to.y, to.z}.packed();
-    d.port = static_cast<std::uint8_t>(to.port);
     ++tx_.sequence;
     done += bytes;
     port_.post(d, at);
@@ -400,8 +421,9 @@ bool CardChannel::alive() noexcept {
 
 // ------------------------------------------------------------------------------------------------- node
 
-CardNode::CardNode(const char* path, const char* directory) : job_(path), bell_(directory) {
-  allow_siblings();
+CardNode::CardNode(const char* path, const char* directory, bool direct)
+    : job_(path), bell_(directory), direct_(direct) {
+  if (direct) allow_siblings();
 }
 
 std::unique_ptr<Port> CardNode::open(const Address* wanted) {
@@ -416,8 +438,8 @@ void CardNode::listen(bool on) noexcept {
 
 }  // namespace card
 
-std::unique_ptr<Node> open_card_node(const char* path, const char* directory) {
-  return std::make_unique<card::CardNode>(path, directory);
+std::unique_ptr<Node> open_card_node(const char* path, const char* directory, bool direct) {
+  return std::make_unique<card::CardNode>(path, directory, direct);
 }
 
 }  // namespace nanet::fabric

@@ -40,6 +40,13 @@ class ShmPort final : public Port {
   std::unique_ptr<Channel> open(Address peer, int& error) override;
   void publish(const Registration& registration) noexcept override;
   void withdraw(std::uint64_t key) noexcept override;
+  bool expose(const iovec* buffers, std::size_t count, Span* spans) noexcept override {
+    for (std::size_t i = 0; i < count; ++i)
+      spans[i] = {reinterpret_cast<std::uint64_t>(buffers[i].iov_base), buffers[i].iov_len};
+    return false;
+  }
+  void conceal(const Span*, std::size_t) noexcept override {}
+  void abandon(std::uint64_t) noexcept override {}
   void refuse_direct() noexcept override { release(header().refuse_direct, 1u); }
 
   PortHeader& header() const noexcept { return *reinterpret_cast<PortHeader*>(region_->mapping.at()); }

@@ -27,7 +27,7 @@ struct PortEntry {
   std::uint32_t state = 0;
   std::uint32_t pid = 0;
   std::uint32_t epoch = 0;  // counts the owners
-  std::uint32_t zero = 0;
+  std::uint32_t native = 0;  // 1: the card reaches registered memory of the process
 };
 
 // What the torus has carried.
@@ -48,7 +48,6 @@ struct Control {
   std::uint32_t pid = 0;       // of the process that plays the cards
   std::uint32_t running = 0;   // 0: that process has ended its work
   std::uint32_t next = 0;      // port to try first
-  std::uint32_t native = 0;    // 1: the cards reach registered memory of processes
   alignas(64) std::uint32_t bell = 0;  // futex; counts calls of ranks
   std::uint32_t sleeping = 0;          // the process waits for the bell
   alignas(64) PortEntry port[max_ports];
@@ -57,10 +56,11 @@ struct Control {
 
 inline constexpr std::uint32_t put_entries_count = 1024;
 inline constexpr std::uint32_t table_entries = 1024;
+inline constexpr std::uint32_t file_entries = 4;  // of the table, for parts of the port's file
 inline constexpr std::uint32_t slot_bytes = 4096;
 
-// Window of the port's file in its domain's addresses: file offset + file_window. Entries 0 and 1 of the
-// table of registered buffers lie in it.
+// Window of the port's file in its domain's addresses: file offset + file_window. The first entries
+// of the table of registered buffers lie in it.
 inline constexpr std::uint64_t file_window = std::uint64_t{1} << 32;
 inline constexpr std::uint64_t memory_windows = std::uint64_t{1} << 40;  // first window of other memory
 
@@ -71,6 +71,7 @@ struct PortHeader {
   alignas(64) std::uint32_t doorbell = 0;  // entries of the put ring posted
   alignas(64) std::uint32_t posted = 0;    // receive slots posted
   std::uint32_t table_used = 0;            // entries of the table in use lie below
+  std::uint64_t cookie = 0, cookie_address = 0;  // prove that the card reaches the process; address 0: it must not
   alignas(64) std::uint64_t finished = 0;  // events
 };
 
@@ -92,9 +93,26 @@ struct Shape {
   }
 };
 
+// Directory of memory open to other processes, by the key of an application; peers read it with GET.
+struct KeyEntry {
+  std::uint64_t key = 0;
+  std::uint64_t window = 0;  // address in the domain of offset 0 of `begin`; 0: free
+  std::uint64_t begin = 0;   // first valid RMA address
+  std::uint64_t bytes = 0;
+  std::uint32_t rights = 0;
+  std::uint32_t entry = 0;  // of the table
+  std::uint64_t zero[3] = {};
+};
+static_assert(sizeof(KeyEntry) == 64);
+inline constexpr std::uint32_t key_entries = 512, key_probes = 8;
+// First of the consecutive entries that may hold a key.
+inline std::uint32_t key_slot(std::uint64_t key) {
+  return static_cast<std::uint32_t>((key * 0x9e37'79b9'7f4a'7c15) >> 40) % (key_entries / key_probes) * key_probes;
+}
+
 // Offsets in a port's file.
 struct Offsets {
-  std::size_t ring, events, table, places, credits, slots, staging, bytes;
+  std::size_t ring, events, table, places, credits, keys, slots, staging, answers, bytes;
 
   static constexpr std::size_t align(std::size_t n) { return (n + 4095) / 4096 * 4096; }
   explicit constexpr Offsets(const Shape& s)
@@ -103,9 +121,11 @@ struct Offsets {
         table(align(events + sizeof(contract::Event) * s.events)),
         places(align(table + sizeof(RegisteredBuffer) * table_entries)),
         credits(align(places + sizeof(std::uint64_t) * table_entries)),
-        slots(align(credits + sizeof(std::uint32_t) * max_ports)),
+        keys(align(credits + sizeof(std::uint32_t) * max_ports)),
+        slots(align(keys + sizeof(KeyEntry) * key_entries)),
         staging(slots + std::size_t{slot_bytes} * s.slots),
-        bytes(staging + std::size_t{slot_bytes} * s.ports * s.credits) {}
+        answers(staging + std::size_t{slot_bytes} * s.ports * s.credits),
+        bytes(align(answers + sizeof(KeyEntry) * key_probes * s.ports)) {}
 };
 
 // Port index: consecutive ports lie on consecutive nodes.

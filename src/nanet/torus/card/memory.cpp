@@ -70,6 +70,8 @@ PortMemory::PortMemory(std::byte* begin, const Shape& shape) : at(begin) {
   table = reinterpret_cast<RegisteredBuffer*>(at + o.table);
   places = reinterpret_cast<std::uint64_t*>(at + o.places);
   credits = reinterpret_cast<std::uint32_t*>(at + o.credits);
+  keys = reinterpret_cast<KeyEntry*>(at + o.keys);
+  answers = reinterpret_cast<KeyEntry*>(at + o.answers);
   slots = at + o.slots;
   staging = at + o.staging;
   view.shape.events = shape.events;

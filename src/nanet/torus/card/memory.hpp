@@ -55,6 +55,8 @@ struct PortMemory {
   RegisteredBuffer* table = nullptr;
   std::uint64_t* places = nullptr;   // process address of each entry of the table; 0: in the file
   std::uint32_t* credits = nullptr;  // by port: packets of this one that it has taken
+  KeyEntry* keys = nullptr;
+  KeyEntry* answers = nullptr;  // by port: entries read from the directory of a peer
   std::byte *slots = nullptr, *staging = nullptr;
   contract::View view;  // event queue
 

@@ -92,8 +92,14 @@ void Server::admit(std::uint32_t port) {
   }
   Hosted hosted{Mapping(fd.get(), offsets.bytes), Process(entry.pid)};
   const PortMemory memory(hosted.mapping.at(), shape_);
+  // The cookie proves that the number names the right process, and that its memory is accessible.
+  DomainMemory access(memory, entry.pid, offsets.bytes);
+  std::uint64_t cookie = 0;
+  entry.native = memory.header->cookie_address != 0 &&
+                 access.read(0, memory.header->cookie_address, reinterpret_cast<std::byte*>(&cookie), sizeof cookie) &&
+                 cookie == memory.header->cookie;
   interfaces_->attach(port, domain_of(port, entry.epoch), memory,
-                      DomainMemory(memory, entry.pid, offsets.bytes));
+                      access);
   hosted_.emplace(port, std::move(hosted));
   release(entry.state, static_cast<std::uint32_t>(PortState::open));
 }
