@@ -16,7 +16,7 @@ from nanet.errors import UsageError
 from nanet.fabric import environment, find_mpi
 from nanet.torus import serve
 
-BACKENDS = ("shm", "model")
+BACKENDS = ("shm", "model", "rtl")
 
 
 def mpirun(
@@ -33,8 +33,11 @@ def mpirun(
         ),
     ] = None,
     backend: Annotated[
-        str, typer.Option("--backend", help="shm: shared memory; model: cards of the torus model.")
-    ] = "shm",
+        str | None,
+        typer.Option(
+            "--backend", help="shm: shared memory; model, rtl: cards of a torus (default: FI_NANET_TORUS, else shm)."
+        ),
+    ] = None,
     size: Annotated[
         str, typer.Option("--size", metavar="XxYxZ", help="Nodes of the torus per dimension.")
     ] = "2x2x2",
@@ -44,21 +47,22 @@ def mpirun(
     MPI implementations: Open MPI 4 and 5, and MPICH with libfabric. Variables of the environment that are
     already set win over those of this command.
     """
-    if backend not in BACKENDS:
+    if backend is not None and backend not in BACKENDS:
         raise UsageError(f"--backend {backend}: must be one of {', '.join(BACKENDS)}")
     variables = environment()
     found = find_mpi(mpi)
     # The caller's settings win, except for the provider: the command's purpose.
     merged = {**found.settings(), **os.environ, **variables}
-    merged.pop("FI_NANET_TORUS", None)
+    if backend is not None:
+        merged.pop("FI_NANET_TORUS", None)
     carried: serve.Carried | None = None
     with contextlib.ExitStack() as stack:
-        if backend == "model":
+        if backend in ("model", "rtl"):
             try:
                 values.torus_size(size)
             except ValueError as error:
                 raise UsageError(f"--size {size}: {error}") from None
-            merged["FI_NANET_TORUS"], carried = stack.enter_context(serve.running(size))
+            merged["FI_NANET_TORUS"], carried = stack.enter_context(serve.running(size, backend))
         try:
             status = subprocess.run([found.launcher, "-n", str(processes), *command], env=merged).returncode
         except OSError as error:

@@ -154,18 +154,34 @@ def _serve(settings: Torus, out: Any, control: str | None) -> dict[str, Any]:
     from nanet.run.process import stop_signals
     from nanet.torus import serve
 
-    if settings.engine != "model":
-        raise UsageError(f"torus.engine = {settings.engine}: torus serve has the model only")
+    program = ""
+    if settings.engine == "rtl":
+        from nanet import simulation
+        from nanet.torus import rtl
+
+        if missing := simulation.missing():
+            raise UsageError(f"torus.engine = rtl: {missing}; or use model")
+        if settings.link != "reliable" or settings.vc_rule != "infn":
+            raise UsageError("torus.engine = rtl: simulated nodes have link = reliable and vc_rule = infn")
+        try:
+            program = str(rtl.carrier())
+        except RuntimeError as error:
+            out.print(f"[red]torus: {error}[/]")
+            raise typer.Exit(1) from None
     path = control or serve.control_file()
     timing = {**_core.torus.timing(settings.link), "reserve": settings.injection == "reserve"}
     if settings.buffer:
         timing["buffer_words"] = settings.buffer
-    with stop_signals() as stop:
-        carried = serve.serve(
-            path, values.torus_size(settings.size), timing, balanced=settings.vc_rule == "balanced",
-            seed=settings.seed, ready=lambda: print(serve.READY + path, flush=True),
-            stopped=lambda: bool(stop.signals),
-        )  # fmt: skip
+    try:
+        with stop_signals() as stop:
+            carried = serve.serve(
+                path, values.torus_size(settings.size), timing, balanced=settings.vc_rule == "balanced",
+                seed=settings.seed, program=program, ready=lambda: print(serve.READY + path, flush=True),
+                stopped=lambda: bool(stop.signals),
+            )  # fmt: skip
+    except RuntimeError as error:
+        out.print(f"[red]torus: {error}[/]")
+        raise typer.Exit(1) from None
     out.print(serve.summary(carried), highlight=False, markup=False, soft_wrap=True)
     return {"size": settings.size, "link": settings.link, **carried}
 

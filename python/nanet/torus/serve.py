@@ -37,15 +37,19 @@ def serve(
     *,
     balanced: bool,
     seed: int,
+    program: str = "",
     ready: Callable[[], None],
     stopped: Callable[[], bool],
 ) -> dict[str, Any]:
-    """Plays the cards until `stopped`; returns what the torus has carried. UsageError."""
+    """Plays the cards until `stopped`; returns what the torus has carried. UsageError, RuntimeError.
+
+    `program` carries the packets instead of the model.
+    """
     from nanet import _core
 
     try:
-        cards = _core.torus.Cards(path, size, timing, balanced, seed)
-    except (ValueError, RuntimeError, OSError) as error:
+        cards = _core.torus.Cards(path, size, timing, balanced, seed, program)
+    except (ValueError, OSError) as error:
         raise UsageError(f"torus serve: {error}") from None
     parent = os.getppid()
     ready()
@@ -74,7 +78,7 @@ class Carried(dict[str, Any]):
 
 
 @contextlib.contextmanager
-def running(size: str) -> Iterator[tuple[str, Carried]]:
+def running(size: str, engine: str = "model") -> Iterator[tuple[str, Carried]]:
     """A torus in a process of its own: control file and, after the end, what it has carried. UsageError."""
     path = control_file()
     carried = Carried()
@@ -82,7 +86,7 @@ def running(size: str) -> Iterator[tuple[str, Carried]]:
         report = Path(temporary) / "carried.json"
         command = [
             sys.executable, "-m", "nanet", "torus", "serve", "--size", size, "--link", "reliable",
-            "--control", path, "--json", str(report),
+            "--engine", engine, "--control", path, "--json", str(report),
         ]  # fmt: skip
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:

@@ -91,6 +91,8 @@ class Node {
   virtual int bell() const noexcept = 0;
   virtual void listen(bool on) noexcept = 0;
   virtual void drain() noexcept = 0;
+  // Between polls without result: offers the processor to others. Ranks may outnumber processors.
+  virtual void rest() noexcept = 0;
 };
 
 // Node over shared memory: links are rings between the processes of one host. directory: of the shared files.

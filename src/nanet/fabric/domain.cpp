@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nanet/fabric/domain.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <new>
 #include <system_error>
@@ -14,7 +12,7 @@
 namespace nanet::fabric {
 namespace {
 
-// Polls without result before the processor is offered to other threads: ranks may outnumber processors.
+// Polls without result before the node rests.
 constexpr unsigned idle_polls = 512;
 
 bool virtual_addressing(const fi_info& info) {
@@ -57,7 +55,7 @@ void Domain::progress() {
   idle_ = any ? 0 : idle_ + 1;
   if (idle_ >= idle_polls) {
     idle_ = 0;
-    sched_yield();
+    node->rest();
   }
 }
 

@@ -300,15 +300,17 @@ void bind_torus(nb::module_& m) {
       .def(
           "__init__",
           [](torus::card::Server* at, const std::string& path, const torus::Coordinates& size,
-             const nb::dict& timing, bool balanced, std::uint64_t seed) {
+             const nb::dict& timing, bool balanced, std::uint64_t seed, const std::string& program) {
             torus::card::ServerOptions o;
             o.path = path;
+            o.program = program;
             o.model.lattice = lattice_of(size, {2, 1, 0}, balanced);
             o.model.timing = timing_of(timing);
             o.model.seed = seed;
             new (at) torus::card::Server(o);
           },
-          "path"_a, "size"_a, "timing"_a = nb::dict(), "balanced"_a = false, "seed"_a = 1)
+          "path"_a, "size"_a, "timing"_a = nb::dict(), "balanced"_a = false, "seed"_a = 1,
+          "program"_a = "")
       .def(
           "run",
           [](torus::card::Server& server, double seconds) {

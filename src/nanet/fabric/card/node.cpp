@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -428,6 +429,12 @@ CardNode::CardNode(const char* path, const char* directory, bool direct)
 
 std::unique_ptr<Port> CardNode::open(const Address* wanted) {
   return std::make_unique<CardPort>(*this, wanted);
+}
+
+// Sleeps: a rank that yields keeps its share of the processor from the process that plays the cards.
+void CardNode::rest() noexcept {
+  const timespec pause{0, 20'000};
+  nanosleep(&pause, nullptr);
 }
 
 void CardNode::listen(bool on) noexcept {

@@ -183,6 +183,7 @@ class CardNode final : public Node {
   int bell() const noexcept override { return bell_.fd(); }
   void listen(bool on) noexcept override;
   void drain() noexcept override { bell_.drain(); }
+  void rest() noexcept override;
 
  private:
   friend class CardPort;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Node of the shared-memory backend: ports with their links, and the bell, a named pipe.
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -87,6 +88,7 @@ class ShmNode final : public Node {
     listening = on;
   }
   void drain() noexcept override { bell_.drain(); }
+  void rest() noexcept override { sched_yield(); }
   std::uint32_t number() const noexcept { return bell_.number(); }
 
   const std::string directory;

@@ -16,15 +16,15 @@ using contract::relaxed;
 
 namespace {
 
-// Packets of a node that wait for the model: enough for a source that never pauses.
+// Packets of a node that wait for the network: enough for a source that never pauses.
 constexpr std::uint32_t most_waiting = 8;
 // Entries of a node's GET ring per port of the torus, as in the gateware.
 constexpr std::size_t gets_per_port = 4;
 
 }  // namespace
 
-Interfaces::Interfaces(Model& model, const Lattice& lattice, const Shape& shape, Totals& totals)
-    : model_(model),
+Interfaces::Interfaces(Carrier& carrier, const Lattice& lattice, const Shape& shape, Totals& totals)
+    : carrier_(carrier),
       lattice_(lattice),
       shape_(shape),
       totals_(totals),
@@ -63,13 +63,13 @@ bool Interfaces::transmit() {
   bool any = false;
   for (Port* const p : attached_) any |= transmit(*p);
   for (std::uint32_t n = 0; n < gets_.size(); ++n)
-    while (!gets_[n].empty() && model_.waiting(n) < most_waiting) any |= answer_get(n);
+    while (!gets_[n].empty() && carrier_.waiting(n) < most_waiting) any |= answer_get(n);
   return any;
 }
 
 bool Interfaces::transmit(Port& p) {
   bool any = false;
-  while (model_.waiting(p.node) < most_waiting && (p.job || start(p))) any |= send_part(p);
+  while (carrier_.waiting(p.node) < most_waiting && (p.job || start(p))) any |= send_part(p);
   return any;
 }
 
@@ -145,7 +145,7 @@ void Interfaces::launch(std::uint32_t id, Header header, const Footer& footer) {
   WirePacket& packet = *packets_[id];
   packet.header = encode_header(header);
   packet.footer = sealed_footer(packet.header, {packet.payload.data(), header.payload_words()}, footer);
-  model_.send(packet.from, lattice_.index(coordinates(header.to)), header.length, id);
+  carrier_.send(id, packet);
 }
 
 Footer Interfaces::footer_of(const Port& p, std::uint32_t message, std::uint8_t flags) const {
@@ -451,7 +451,7 @@ void Interfaces::event(Port& p, EventType type, Nack reason, std::uint32_t what,
   e.buffer = what;
   e.bytes = bytes;
   e.frame = node | std::uint32_t{domain} << 16;
-  e.time_ns = model_.now();
+  e.time_ns = carrier_.now();
   e.n = message;
   p.events.write(e);
   contract::full_fence();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Network interfaces of all nodes, in software: they read put rings, cut messages into packets for the torus
-// model, place arriving packets in registered memory and receive slots, and write events.
+// Network interfaces of all nodes, in software: they read put rings, cut messages into packets, place arriving
+// packets in registered memory and receive slots, and write events.
 #pragma once
 
 #include <array>
@@ -13,25 +13,16 @@
 
 #include "nanet/contract/producer.hpp"
 #include "nanet/os/fd.hpp"
+#include "nanet/torus/card/carrier.hpp"
 #include "nanet/torus/card/layout.hpp"
 #include "nanet/torus/card/memory.hpp"
-#include "nanet/torus/model.hpp"
 #include "nanet/torus/packet.hpp"
 
 namespace nanet::torus::card {
 
-// Packet on its way.
-struct WirePacket {
-  Word header, footer;
-  std::array<Word, max_payload_bytes / word_bytes> payload;
-  std::uint32_t from = 0;   // node
-  std::uint32_t owner = 0;  // port whose ring it comes from; max_ports: none
-  std::span<const Word> words() const { return {payload.data(), decode_header(header).payload_words()}; }
-};
-
 class Interfaces {
  public:
-  Interfaces(Model& model, const Lattice& lattice, const Shape& shape, Totals& totals);
+  Interfaces(Carrier& carrier, const Lattice& lattice, const Shape& shape, Totals& totals);
 
   void attach(std::uint32_t port, std::uint16_t domain, const PortMemory& memory, const DomainMemory& access);
   void detach(std::uint32_t port);
@@ -40,7 +31,7 @@ class Interfaces {
 
   // Reads put rings and GET rings; true: something was sent.
   bool transmit();
-  // An arrival of the model.
+  // A delivered packet.
   void receive(const Arrival& arrival);
   // An arriving packet, before any check.
   void receive(std::uint32_t node, const Word& header, std::span<const Word> payload, const Word& footer);
@@ -103,7 +94,7 @@ class Interfaces {
              std::uint16_t node, std::uint16_t domain, std::uint32_t message);
   Footer footer_of(const Port& port, std::uint32_t message, std::uint8_t flags) const;
 
-  Model& model_;
+  Carrier& carrier_;
   const Lattice lattice_;
   const Shape shape_;
   Totals& totals_;

@@ -27,7 +27,7 @@ namespace {
 constexpr Nanoseconds check_every = 20'000'000;
 constexpr unsigned idle_turns = 64;  // without work, before sleep
 constexpr unsigned sleep_ms = 20;
-constexpr std::uint64_t slice = 4096;  // cycles between two looks at the put rings
+constexpr std::uint32_t slice = 4096;  // cycles between two looks at the put rings
 
 std::uint32_t ports_of(const Lattice& lattice) {
   const std::uint32_t nodes = lattice.nodes();
@@ -56,8 +56,16 @@ Server::Server(const ServerOptions& options)
   c->intra = static_cast<std::uint8_t>(shape_.ports / lattice_.nodes());
   c->pid = static_cast<std::uint32_t>(getpid());
   c->running = 1;
-  model_.open();
-  interfaces_ = std::make_unique<Interfaces>(model_, lattice_, shape_, c->totals);
+  try {
+    if (options.program.empty())
+      carrier_ = std::make_unique<ModelCarrier>(model_, lattice_);
+    else
+      carrier_ = std::make_unique<ProgramCarrier>(options.program, lattice_);
+  } catch (...) {
+    unlink(path_.c_str());
+    throw;
+  }
+  interfaces_ = std::make_unique<Interfaces>(*carrier_, lattice_, shape_, c->totals);
   release(c->magic, magic);
 }
 
@@ -150,7 +158,7 @@ bool Server::busy() {
   }
   any |= interfaces_->transmit();
   arrivals_.clear();
-  any |= model_.step(slice, arrivals_);
+  any |= carrier_->step(slice, arrivals_);
   for (const Arrival& arrival : arrivals_) interfaces_->receive(arrival);
   return any || !arrivals_.empty();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Process that plays the cards of a torus job: maps the ports' files, runs network interfaces and torus model
+// Process that plays the cards of a torus job: maps the ports' files, runs network interfaces and the network
 // while packets are under way, sleeps otherwise.
 #pragma once
 
@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "nanet/torus/card/carrier.hpp"
 #include "nanet/torus/card/interface.hpp"
 #include "nanet/torus/card/layout.hpp"
 #include "nanet/torus/card/memory.hpp"
@@ -21,20 +22,22 @@ namespace nanet::torus::card {
 struct ServerOptions {
   std::string path;  // of the control file; it must not exist
   ModelOptions model;
+  std::string program;  // that carries the packets instead of the model; empty: none
 };
 
 class Server {
  public:
-  // Creates the control file. std::invalid_argument with key, value and remedy; std::system_error.
+  // Creates the control file. std::invalid_argument with key, value and remedy; std::system_error;
+  // std::runtime_error of the program.
   explicit Server(const ServerOptions& options);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Plays the cards for a limited time.
+  // Plays the cards for a limited time. std::runtime_error if the program fails.
   void run(Nanoseconds limit);
   const Totals& totals() const { return control().totals; }
-  std::uint64_t now() const { return model_.now(); }
+  std::uint64_t now() const { return carrier_->now(); }
   std::span<const std::uint64_t> link_words() const { return model_.link_words(); }
   void damage(std::span<const LinkErrors> errors) { model_.damage(errors); }
   std::uint32_t open_ports() const { return static_cast<std::uint32_t>(hosted_.size()); }
@@ -58,6 +61,7 @@ class Server {
   Shape shape_;
   Mapping mapping_;
   Model model_;
+  std::unique_ptr<Carrier> carrier_;
   std::unique_ptr<Interfaces> interfaces_;
   std::map<std::uint32_t, Hosted> hosted_;
   std::vector<Arrival> arrivals_;
