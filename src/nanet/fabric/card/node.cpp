@@ -300,7 +300,7 @@ void CardPort::send_arrived(const contract::Event& e, Receiver& receiver) {
         rx.got = 0;
         Packet packet;
         std::memcpy(&packet, data, sizeof packet);
-        packet.bytes = std::min<std::uint32_t>(packet.bytes, envelope.bytes - sizeof packet);
+        packet.bytes = std::min(packet.bytes, static_cast<std::uint32_t>(envelope.bytes - sizeof packet));
         receiver.receive(source, rx.from, packet, data + sizeof packet);
       }
     }
