@@ -105,7 +105,7 @@ def test_an_unmodified_program_runs(nanet, root: Path, tmp_path: Path, backend: 
 @pytest.mark.skipif(bool(simulation.missing()), reason="no simulated gateware")
 def test_an_unmodified_program_runs_over_simulated_nodes(nanet, root: Path, tmp_path: Path) -> None:
     mpirun, program = compiled(root, tmp_path, "mpi_program")
-    done = nanet("mpirun", "-n", 2, "--backend", "rtl", "--mpi", mpirun, program, timeout=900)
+    done = nanet("mpirun", "-n", 2, "--backend", "rtl", "--mpi", mpirun, program, 20_000, timeout=900)
     assert "2 ranks, 0 wrong" in done.stdout
     assert re.search(r"torus: [\d,]+ packets", done.stderr)
 

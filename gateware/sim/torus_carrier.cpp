@@ -7,8 +7,9 @@
 // Standard input: u32 packets; of each: u32 number, source node, words, then the words (16 B); at the end u32
 // cycles: the most to run. Standard output, after the first delivery, in an empty network or after these
 // cycles: u32 under way, u64 cycle, u32 packets; of each: u32 number, u32 words, u64 cycles of creation and of
-// its last word, then the words. Integers in the order of the host. Ends with its input; exit status 1 after
-// an overflow of a buffer or a lost packet.
+// its last word, then the words. The first answer, without packets, follows the training of the links.
+// Integers in the order of the host. Ends with its input; exit status 1 after an overflow of a buffer or a
+// lost packet.
 #include <unistd.h>
 #include <verilated.h>
 

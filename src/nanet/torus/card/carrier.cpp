@@ -37,6 +37,7 @@ ProgramCarrier::ProgramCarrier(const std::string& program, const Lattice& lattic
   const int error = posix_spawn(&pid_, program.c_str(), &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) throw std::runtime_error(program + ": " + std::strerror(error));
+  answer_header();  // the links are up
 }
 
 // The program ends with its input.
@@ -55,6 +56,13 @@ void ProgramCarrier::read(void* to, std::size_t bytes) {
     at += got;
     bytes -= static_cast<std::size_t>(got);
   }
+}
+
+// Packets in the answer.
+std::uint32_t ProgramCarrier::answer_header() {
+  under_way_ = take<std::uint32_t>();
+  now_ = take<std::uint64_t>();
+  return take<std::uint32_t>();
 }
 
 void ProgramCarrier::send(std::uint32_t id, WirePacket& packet) {
@@ -87,9 +95,7 @@ bool ProgramCarrier::step(std::uint32_t cycles, std::vector<Arrival>& arrivals) 
     done += static_cast<std::size_t>(put);
   }
   out_.clear();
-  under_way_ = take<std::uint32_t>();
-  now_ = take<std::uint64_t>();
-  for (auto count = take<std::uint32_t>(); count > 0; --count) {
+  for (std::uint32_t count = answer_header(); count > 0; --count) {
     Arrival arrival;
     arrival.id = take<std::uint32_t>();
     const auto words = take<std::uint32_t>();

@@ -70,6 +70,7 @@ class ProgramCarrier final : public Carrier {
 
  private:
   void read(void* to, std::size_t bytes);
+  std::uint32_t answer_header();
   template <class T>
   T take() {
     T value{};

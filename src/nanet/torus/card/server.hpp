@@ -67,7 +67,8 @@ class Server {
   std::vector<Arrival> arrivals_;
   std::uint32_t bell_seen_ = ~0u;
   Nanoseconds checked_ = 0;
-  unsigned idle_ = 0;
+  static constexpr unsigned never_run = ~0u;
+  unsigned idle_ = never_run;
 };
 
 }  // namespace nanet::torus::card
