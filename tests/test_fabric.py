@@ -14,11 +14,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from nanet import simulation
 from nanet.errors import UsageError
-from nanet.torus import serve
 
 import nanet.fabric as fabric
+from nanet import simulation
+from nanet.torus import serve
 
 built = pytest.mark.skipif(
     not (Path(fabric.__file__).parent / fabric.PROVIDER).is_file(), reason="the provider is not built"
@@ -90,7 +90,9 @@ def test_an_unmodified_program_runs(nanet, root: Path, tmp_path: Path, backend: 
     mpirun, program = compiled(root, tmp_path, "mpi_program")
     done = nanet("mpirun", "-n", 4, "--backend", backend, "--mpi", mpirun, program, timeout=200)
     assert "4 ranks, 0 wrong" in done.stdout
-    carried = re.search(r"torus: ([\d,]+) packets, ([\d,]+) words, ([\d.]+) hops and ([\d,]+) cycles", done.stderr)
+    carried = re.search(
+        r"torus: ([\d,]+) packets, ([\d,]+) words, ([\d.]+) hops and ([\d,]+) cycles", done.stderr
+    )
     assert (carried is not None) == (backend == "model")
     if carried:  # 3 MB by each rank to its neighbour, in packets of at most 4 KiB
         packets, words = (int(carried[k].replace(",", "")) for k in (1, 2))
@@ -212,8 +214,8 @@ def test_mpi4py_suite(nanet_program: str, root: Path, tmp_path: Path, mpi: str, 
             pytest.skip(missing)
         left_out += ("-i", "p2p_buf$", "-i", "request")
     done = subprocess.run(
-        [nanet_program, "mpirun", "-n", "2", "--backend", backend, "--mpi", str(launch), binaries / "python", "test/main.py",
-         *left_out],
+        [nanet_program, "mpirun", "-n", "2", "--backend", backend, "--mpi", str(launch),
+         binaries / "python", "test/main.py", *left_out],
         cwd=source, capture_output=True, text=True, check=False, env=dict(os.environ),
     )  # fmt: skip
     text = done.stdout + done.stderr

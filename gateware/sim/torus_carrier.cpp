@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: SHL-2.1
-// Verilated torus nodes (router, reliable links) that carry the packets of another process: `nanet torus serve
+// Verilated torus nodes (router, reliable links) that carry the packets of another process: `nanet torus
+// serve
 // --engine rtl`. One verilated class, one instance per node.
 //
 //     torus_carrier X Y Z
 //
 // Standard input: u32 packets; of each: u32 number, source node, words, then the words (16 B); at the end u32
 // cycles: the most to run. Standard output, after the first delivery, in an empty network or after these
-// cycles: u32 under way, u64 cycle, u32 packets; of each: u32 number, u32 words, u64 cycles of creation and of
-// its last word, then the words. The first answer, without packets, follows the training of the links.
+// cycles: u32 under way, u64 cycle, u32 packets; of each: u32 number, u32 words, u64 cycles of creation and
+// of its last word, then the words. The first answer, without packets, follows the training of the links.
 // Integers in the order of the host. Ends with its input; exit status 1 after an overflow of a buffer or a
 // lost packet.
 #include <unistd.h>
@@ -28,7 +29,7 @@
 namespace {
 
 constexpr int kLinks = 6;
-constexpr int kDepth = 512;           // words of an input buffer, as in torus_node_sim
+constexpr int kDepth = 512;                // words of an input buffer, as in torus_node_sim
 constexpr std::uint64_t kTraining = 2000;  // cycles in which all links must come up
 
 using Word = std::array<std::uint32_t, 4>;
@@ -88,7 +89,8 @@ void append(std::vector<char>& out, const T& value) {
 
 class Torus {
  public:
-  explicit Torus(std::array<int, 3> size) : size_(size), nodes_(static_cast<std::size_t>(size[0] * size[1] * size[2])), out_(nodes_.size()) {
+  explicit Torus(std::array<int, 3> size)
+      : size_(size), nodes_(static_cast<std::size_t>(size[0] * size[1] * size[2])), out_(nodes_.size()) {
     for (int n = 0; n < static_cast<int>(nodes_.size()); ++n) {
       Node& node = nodes_[n];
       const auto at = place(n);
@@ -246,7 +248,7 @@ class Torus {
   std::array<int, 3> size_;
   VerilatedContext context_;
   std::vector<Node> nodes_;
-  std::vector<Out> out_;  // outputs of all nodes in a cycle
+  std::vector<Out> out_;                 // outputs of all nodes in a cycle
   std::vector<std::deque<Sent>> order_;  // packets under way, by source and destination
   std::uint64_t now_ = 0;
   std::uint32_t under_way_ = 0;

@@ -35,7 +35,8 @@ def mpirun(
     backend: Annotated[
         str | None,
         typer.Option(
-            "--backend", help="shm: shared memory; model, rtl: cards of a torus (default: FI_NANET_TORUS, else shm)."
+            "--backend",
+            help="shm: shared memory; model, rtl: cards of a torus (default: FI_NANET_TORUS, else shm).",
         ),
     ] = None,
     size: Annotated[

@@ -79,7 +79,7 @@ class Carried(dict[str, Any]):
 
 @contextlib.contextmanager
 def running(size: str, engine: str = "model") -> Iterator[tuple[str, Carried]]:
-    """A torus in a process of its own: control file and, after the end, what it has carried. UsageError."""
+    """A torus in a separate process: control file and, after the end, what it has carried. UsageError."""
     path = control_file()
     carried = Carried()
     with tempfile.TemporaryDirectory() as temporary:

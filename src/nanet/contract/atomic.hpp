@@ -23,7 +23,8 @@ inline void relax(T& word, T value) noexcept {
   std::atomic_ref<T>(word).store(value, std::memory_order_relaxed);
 }
 
-// Orders the publication of an entry before the reading of a flag of the sleeping side, and the reverse there.
+// Orders the publication of an entry before the reading of a flag of the sleeping side, and the reverse
+// there.
 inline void full_fence() noexcept {
 #ifdef __SANITIZE_THREAD__  // ThreadSanitizer has no model of fences
   static std::atomic<unsigned> word;

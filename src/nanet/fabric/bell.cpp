@@ -33,8 +33,7 @@ void allow_siblings() noexcept {
 OwnBell::OwnBell(const std::string& directory)
     : number_(numbers++), path_(bell_path(directory, static_cast<std::uint32_t>(getpid()), number_)) {
   unlink(path_.c_str());  // of an earlier process with this number
-  if (mkfifo(path_.c_str(), 0600) == 0)
-    fd_ = os::Fd(::open(path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  if (mkfifo(path_.c_str(), 0600) == 0) fd_ = os::Fd(::open(path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
   if (!fd_) throw std::system_error(errno, std::generic_category(), "cannot create " + path_);
 }
 

@@ -11,7 +11,7 @@ namespace nanet::fabric {
 
 std::string bell_path(const std::string& directory, std::uint32_t pid, std::uint32_t bell);
 
-// Lets processes of the same user that are not parents access this one's memory, where Yama asks for it.
+// Lets processes of the same user that are not parents access this one's memory, where Yama requires it.
 void allow_siblings() noexcept;
 
 class OwnBell {

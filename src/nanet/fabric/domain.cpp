@@ -26,7 +26,8 @@ bool keys_by_provider(const fi_info& info) {
 
 std::unique_ptr<Node> open_node() {
   const Parameters& p = parameters();
-  return p.torus != nullptr ? open_card_node(p.torus, p.directory, p.direct) : open_shm_node(p.directory, p.direct);
+  return p.torus != nullptr ? open_card_node(p.torus, p.directory, p.direct)
+                            : open_shm_node(p.directory, p.direct);
 }
 
 }  // namespace

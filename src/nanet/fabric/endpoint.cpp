@@ -176,7 +176,8 @@ Operation& Endpoint::new_operation(Peer& p) {
 }
 
 void Endpoint::free_operation(Operation& op) {
-  if (op.exposed) port_->conceal(reinterpret_cast<const Span*>(op.owned.data()), op.owned.size() / sizeof(Span));
+  if (op.exposed)
+    port_->conceal(reinterpret_cast<const Span*>(op.owned.data()), op.owned.size() / sizeof(Span));
   op.exposed = op.native = false;
   ++op.generation;  // answers that still arrive find nothing
   op.done = true;

@@ -31,8 +31,7 @@ bool Endpoint::direct(const Rma& r, Peer& to, std::uint64_t token, Direct& resul
   int error = 0;
   Channel* const way = channel(to, error);
   if (way == nullptr) return false;
-  result =
-      way->rma(r.write, r.buffer.iov.data(), r.buffer.count, r.key, r.address, r.buffer.bytes, token);
+  result = way->rma(r.write, r.buffer.iov.data(), r.buffer.count, r.key, r.address, r.buffer.bytes, token);
   return result != Direct::unavailable && result != Direct::no_key;
 }
 

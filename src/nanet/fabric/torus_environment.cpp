@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the fabric's tests over a torus of cards, in a process of its own, if NANET_TEST_BACKEND is "model".
+// Runs the fabric's tests over a torus of cards, in a separate process, if NANET_TEST_BACKEND is "model".
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>

@@ -309,8 +309,7 @@ void bind_torus(nb::module_& m) {
             o.model.seed = seed;
             new (at) torus::card::Server(o);
           },
-          "path"_a, "size"_a, "timing"_a = nb::dict(), "balanced"_a = false, "seed"_a = 1,
-          "program"_a = "")
+          "path"_a, "size"_a, "timing"_a = nb::dict(), "balanced"_a = false, "seed"_a = 1, "program"_a = "")
       .def(
           "run",
           [](torus::card::Server& server, double seconds) {
@@ -337,9 +336,9 @@ void bind_torus(nb::module_& m) {
             d["packets"] = totals.packets;
             d["words"] = totals.words;
             d["hops"] = totals.hops;
-            d["mean_cycles"] = totals.packets == 0 ? 0.0
-                                                   : static_cast<double>(totals.cycles) /
-                                                         static_cast<double>(totals.packets);
+            d["mean_cycles"] = totals.packets == 0
+                                   ? 0.0
+                                   : static_cast<double>(totals.cycles) / static_cast<double>(totals.packets);
             d["max_cycles"] = totals.max_cycles;
             d["cycles"] = server.now();
             d["unexpected"] = totals.unexpected;

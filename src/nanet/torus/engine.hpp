@@ -197,7 +197,7 @@ class Model::Engine {
   std::vector<std::uint32_t> order_, list_at_;
   std::vector<Delivery> deliveries_;
   Pool<Queued> queue_pool_{0};
-  std::vector<Queue> queued_;          // by node; empty: no live network
+  std::vector<Queue> queued_;  // by node; empty: no live network
   std::vector<Arrival>* arrivals_ = nullptr;
   stats::Histogram latency_;
   LoadResult result_;

@@ -125,9 +125,9 @@ class Model {
   void start(const Program& program);
   Progress advance(std::uint64_t cycles);
 
-  // Live network, for packets of other programs: open() empties it, send() adds a packet at the present cycle.
-  // Packets from one node to another arrive in order. step() runs until packets are delivered, for at most
-  // `cycles` cycles; false: the network is empty, and its clock stands still.
+  // Live network, for packets of other programs: open() empties it, send() adds a packet at the present
+  // cycle. Packets from one node to another arrive in order. step() runs until packets are delivered, for at
+  // most `cycles` cycles; false: the network is empty, and its clock stops.
   void open();
   void send(std::uint32_t from, std::uint32_t to, std::uint32_t payload_bytes, std::uint32_t id);
   bool step(std::uint64_t cycles, std::vector<Arrival>& arrivals);

@@ -110,7 +110,8 @@ TEST_F(CardTest, PacketsOfEverySizeArriveInOrder) {
     EXPECT_EQ(at_b_.packets.back().tag, tag - 1);
     EXPECT_TRUE(at_b_.sources.back() == a_->address());
     ASSERT_EQ(at_b_.bytes.size(), bytes);
-    for (std::size_t i = 0; i < bytes; ++i) ASSERT_EQ(at_b_.bytes[i], static_cast<std::byte>(i * 3 + tag - 1));
+    for (std::size_t i = 0; i < bytes; ++i)
+      ASSERT_EQ(at_b_.bytes[i], static_cast<std::byte>(i * 3 + tag - 1));
   }
 }
 

@@ -50,7 +50,8 @@ Job::Job(const char* name) : path(name) {
   if (!fd) fail(errno, "no torus at " + path + "; start one with nanet torus serve");
   mapping_ = wire::Mapping(fd.get(), sizeof(wire::Control));
   const wire::Control& c = control();
-  if (acquire(c.magic) != wire::magic) fail(EPROTO, path + " is not the control file of this version's torus");
+  if (acquire(c.magic) != wire::magic)
+    fail(EPROTO, path + " is not the control file of this version's torus");
   std::copy_n(c.size, 3, lattice.size.begin());
   shape = wire::Shape::of(lattice.nodes() * c.intra);
   process_ = wire::Process(c.pid);
@@ -317,8 +318,8 @@ void CardPort::failed(const contract::Event& e, Receiver& receiver) {
   const bool gone = reason == torus::Nack::bad_domain || reason == torus::Nack::bad_port ||
                     reason == torus::Nack::link_down || reason == torus::Nack::timed_out;
   // Packets of a refused PUT that follow the first one are refused, too.
-  const bool of_transfer = ended(e.n, false, &receiver) || reason == torus::Nack::out_of_range ||
-                           reason == torus::Nack::no_right;
+  const bool of_transfer =
+      ended(e.n, false, &receiver) || reason == torus::Nack::out_of_range || reason == torus::Nack::no_right;
   if (of_transfer && !gone) return;
   const auto domain = static_cast<std::uint16_t>(e.frame >> 16);
   if (wire::port_of_domain(domain) >= tx_.size()) return;
@@ -326,7 +327,7 @@ void CardPort::failed(const contract::Event& e, Receiver& receiver) {
   if (tx != nullptr && tx->domain == domain) tx->failed = true;
 }
 
-// Tells senders how many of their packets have left the slots.
+// Reports to senders how many of their packets have left the slots.
 void CardPort::return_slots() noexcept {
   std::size_t kept = 0;
   for (Rx* const rx : due_) {
@@ -398,8 +399,7 @@ void CardChannel::commit() noexcept {
   for (std::size_t done = 0; done < reserved_;) {
     std::byte* const at = staging(tx_.sequence);
     const std::size_t bytes = std::min<std::size_t>(reserved_ - done, wire::send_bytes);
-    if (reserved_ > wire::send_bytes)
-      std::memcpy(at + sizeof(wire::Envelope), scratch_.data() + done, bytes);
+    if (reserved_ > wire::send_bytes) std::memcpy(at + sizeof(wire::Envelope), scratch_.data() + done, bytes);
     const wire::Envelope envelope{port_.domain_, 0, tx_.sequence, static_cast<std::uint32_t>(reserved_),
                                   static_cast<std::uint32_t>(done)};
     std::memcpy(at, &envelope, sizeof envelope);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node over a torus of cards: put ring, event queue, receive slots and registered buffers of a port, played by
-// the process of `nanet torus serve`. Flow control end to end: a sender fills only slots that the receiver
+// Node over a torus of cards: put ring, event queue, receive slots and registered buffers of a port, played
+// by the process of `nanet torus serve`. Flow control end to end: a sender fills only slots that the receiver
 // has granted, and the receiver returns them by PUTs into the sender's table of credits.
 #pragma once
 
@@ -67,7 +67,7 @@ class CardPort final : public Port {
  private:
   friend class CardChannel;
 
-  // What is known of a key of a peer. entry.window 0: its memory is not open.
+  // Entry of a peer's directory of keys. entry.window 0: its memory is not open.
   struct Key {
     wire::KeyEntry entry;
     std::uint32_t uses = 0;  // left, before it is looked up again
@@ -79,8 +79,8 @@ class CardPort final : public Port {
     std::uint32_t sequence = 0;
     std::uint32_t gets = 0;  // under way
     bool failed = false, native = false;
-    bool asking = false;  // a look-up of the key `asked` is under way
-    std::uint64_t asked = 0;
+    bool looking = false;  // a look-up of the key `wanted` is under way
+    std::uint64_t wanted = 0;
     std::unordered_map<std::uint64_t, Key> keys;
   };
   // Way from a peer.

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::uint32_t page = 4096;
 constexpr std::size_t most_transfers = 64;
-constexpr std::uint32_t most_gets = 4;        // under way to one peer: its share of the GET ring
-constexpr std::uint32_t absent_uses = 256;    // operations before a key is looked up again
+constexpr std::uint32_t most_gets = 4;      // under way to one peer: its share of the GET ring
+constexpr std::uint32_t absent_uses = 256;  // operations before a key is looked up again
 constexpr std::uint64_t no_token = ~std::uint64_t{0};
 
 std::uint8_t rights_of(bool read, bool write) {
@@ -193,8 +193,8 @@ void CardPort::release_entries(Transfer& t) noexcept {
 
 // A descriptor of a transfer has ended. False: it belongs to none.
 bool CardPort::ended(std::uint32_t message, bool right, Receiver* receiver) {
-  const auto found = std::find_if(awaited_.begin(), awaited_.end(),
-                                  [&](const Awaited& a) { return a.message == message; });
+  const auto found =
+      std::find_if(awaited_.begin(), awaited_.end(), [&](const Awaited& a) { return a.message == message; });
   if (found == awaited_.end()) return false;
   const std::uint32_t number = found->transfer;
   *found = awaited_.back();
@@ -229,9 +229,9 @@ void CardPort::abandon(std::uint64_t token) noexcept {
 
 // Reads the part of the peer's directory that may hold a key.
 void CardPort::look_up(Tx& tx, std::uint64_t key) noexcept {
-  if (tx.asking || transfers_.size() >= most_transfers || tx.gets >= most_gets || !room(4)) return;
-  tx.asking = true;
-  tx.asked = key;
+  if (tx.looking || transfers_.size() >= most_transfers || tx.gets >= most_gets || !room(4)) return;
+  tx.looking = true;
+  tx.wanted = key;
   Transfer t;
   t.token = no_token;
   t.tx = &tx;
@@ -250,14 +250,14 @@ void CardPort::look_up(Tx& tx, std::uint64_t key) noexcept {
 }
 
 void CardPort::looked_up(Tx& tx, bool right) {
-  tx.asking = false;
-  Key& found = tx.keys[tx.asked];
+  tx.looking = false;
+  Key& found = tx.keys[tx.wanted];
   found = {};
   found.uses = absent_uses;
   if (!right) return;
   const wire::KeyEntry* const answers = memory_.answers + std::size_t{wire::key_probes} * tx.port;
   for (unsigned i = 0; i < wire::key_probes; ++i)
-    if (answers[i].window != 0 && answers[i].key == tx.asked) found.entry = answers[i];
+    if (answers[i].window != 0 && answers[i].key == tx.wanted) found.entry = answers[i];
 }
 
 Direct CardChannel::copy_from(const iovec* to, std::size_t to_count, const Span* from, std::size_t from_count,

@@ -20,7 +20,8 @@ void ModelCarrier::send(std::uint32_t id, WirePacket& packet) {
   model_.send(packet.from, lattice_.index(coordinates(h.to)), h.length, id);
 }
 
-ProgramCarrier::ProgramCarrier(const std::string& program, const Lattice& lattice) : queued_(lattice.nodes()) {
+ProgramCarrier::ProgramCarrier(const std::string& program, const Lattice& lattice)
+    : queued_(lattice.nodes()) {
   int to[2], from[2];
   if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0)
     throw std::runtime_error("cannot create pipes for " + program);

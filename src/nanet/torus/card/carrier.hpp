@@ -32,8 +32,8 @@ class Carrier {
   virtual ~Carrier() = default;
   // Sends a packet, which stays in place until it arrives.
   virtual void send(std::uint32_t id, WirePacket& packet) = 0;
-  // Runs until packets are delivered, for at most `cycles`; false: the network is empty, its clock stands
-  // still. Throws std::runtime_error if the network fails.
+  // Runs until packets are delivered, for at most `cycles`; false: the network is empty, its clock stops.
+  // Throws std::runtime_error if the network fails.
   virtual bool step(std::uint32_t cycles, std::vector<Arrival>& arrivals) = 0;
   virtual std::uint32_t waiting(std::uint32_t node) const = 0;  // packets that have not entered the network
   virtual std::uint64_t now() const = 0;
@@ -57,7 +57,8 @@ class ModelCarrier final : public Carrier {
   Lattice lattice_;
 };
 
-// A program that takes packets from its standard input and returns their words (gateware/sim/torus_carrier.cpp).
+// A program that takes packets from its standard input and returns their words
+// (gateware/sim/torus_carrier.cpp).
 class ProgramCarrier final : public Carrier {
  public:
   // Throws std::runtime_error.

@@ -89,9 +89,8 @@ bool Interfaces::start(Port& p) {
         std::memcpy(job.inline_payload.data() + 64 * k, &p.memory.ring[(p.next + 1 + k) % put_entries_count],
                     std::min<std::size_t>(64, max_inline_bytes - 64 * k));
     // A wrong number of inline bytes would hide the next descriptor: the ring is read up to the doorbell.
-    const std::uint32_t step = d.bytes > max_inline_bytes && entries > 1
-                                   ? acquire(p.memory.header->doorbell) - p.next
-                                   : entries;
+    const std::uint32_t step =
+        d.bytes > max_inline_bytes && entries > 1 ? acquire(p.memory.header->doorbell) - p.next : entries;
     p.next += step;
     p.lap += step;
     if (reason == Nack::none) {
@@ -208,9 +207,9 @@ bool Interfaces::send_part(Port& p) {
   }
   job.done += size;
   Footer f = footer_of(p, d.message,
-                       static_cast<std::uint8_t>(((d.flags & put_flag::notify) != 0 ? footer_flag::notify : 0) |
-                                                 (waits ? footer_flag::ack : 0) |
-                                                 (job.done == d.bytes ? footer_flag::last : 0)));
+                       static_cast<std::uint8_t>(
+                           ((d.flags & put_flag::notify) != 0 ? footer_flag::notify : 0) |
+                           (waits ? footer_flag::ack : 0) | (job.done == d.bytes ? footer_flag::last : 0)));
   f.immediate = d.immediate;
   launch(id, h, f);
   if (job.done < d.bytes) return true;
@@ -303,7 +302,8 @@ void Interfaces::receive(std::uint32_t node, const Word& header, std::span<const
   if (reason == Nack::none) reason = place(*p, node, h, payload, f, slot);
   if (reason != Nack::none) {
     ++totals_.refused[static_cast<std::size_t>(reason)];
-    if (request || reason == Nack::bad_type) reply(node, PacketType::nack, h, f, static_cast<std::uint64_t>(reason));
+    if (request || reason == Nack::bad_type)
+      reply(node, PacketType::nack, h, f, static_cast<std::uint64_t>(reason));
   } else if (f.has(footer_flag::ack) && type != PacketType::get) {
     reply(node, PacketType::done, h, f, h.length);
   }
@@ -398,7 +398,8 @@ bool Interfaces::answer(Port& p, const Header& h, std::span<const Word> payload,
   const auto size = static_cast<std::uint32_t>(type == PacketType::done ? h.address : h.length);
   if (size > m.left) return false;
   if (type == PacketType::get_data) {
-    if (h.channel != m.local_domain || h.address < m.local || h.address - m.local > m.bytes - size) return false;
+    if (h.channel != m.local_domain || h.address < m.local || h.address - m.local > m.bytes - size)
+      return false;
     std::uint64_t place = 0;
     Nack reason = p.access.find(h.address, size, 0, place);
     if (reason == Nack::none &&

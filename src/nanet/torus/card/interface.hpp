@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Network interfaces of all nodes, in software: they read put rings, cut messages into packets, place arriving
-// packets in registered memory and receive slots, and write events.
+// Network interfaces of all nodes, in software: they read put rings, cut messages into packets, place
+// arriving packets in registered memory and receive slots, and write events.
 #pragma once
 
 #include <array>

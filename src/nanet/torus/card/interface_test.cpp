@@ -34,8 +34,9 @@ class InterfaceTest : public ::testing::Test {
       std::size_t room = s.file.size();
       s.memory = PortMemory(static_cast<std::byte*>(std::align(64, Offsets(shape_).bytes, at, room)), shape_);
       s.memory.header->posted = 4;
-      interfaces_->attach(k, k == 0 ? a_domain : b_domain, s.memory,
-                          DomainMemory(s.memory, static_cast<std::uint32_t>(getpid()), Offsets(shape_).bytes));
+      interfaces_->attach(
+          k, k == 0 ? a_domain : b_domain, s.memory,
+          DomainMemory(s.memory, static_cast<std::uint32_t>(getpid()), Offsets(shape_).bytes));
     }
   }
   static ModelOptions options() {

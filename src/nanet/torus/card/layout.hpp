@@ -26,7 +26,7 @@ enum class PortState : std::uint32_t { free = 0, claimed = 1, announced = 2, ope
 struct PortEntry {
   std::uint32_t state = 0;
   std::uint32_t pid = 0;
-  std::uint32_t epoch = 0;  // counts the owners
+  std::uint32_t epoch = 0;   // counts the owners
   std::uint32_t native = 0;  // 1: the card reaches registered memory of the process
 };
 
@@ -44,10 +44,10 @@ struct Totals {
 struct Control {
   std::uint64_t magic = 0;
   std::uint8_t size[3] = {};
-  std::uint8_t intra = 0;      // ports of each node
-  std::uint32_t pid = 0;       // of the process that plays the cards
-  std::uint32_t running = 0;   // 0: that process has ended its work
-  std::uint32_t next = 0;      // port to try first
+  std::uint8_t intra = 0;              // ports of each node
+  std::uint32_t pid = 0;               // of the process that plays the cards
+  std::uint32_t running = 0;           // 0: that process has ended its work
+  std::uint32_t next = 0;              // port to try first
   alignas(64) std::uint32_t bell = 0;  // futex; counts calls of ranks
   std::uint32_t sleeping = 0;          // the process waits for the bell
   alignas(64) PortEntry port[max_ports];
@@ -71,7 +71,8 @@ struct PortHeader {
   alignas(64) std::uint32_t doorbell = 0;  // entries of the put ring posted
   alignas(64) std::uint32_t posted = 0;    // receive slots posted
   std::uint32_t table_used = 0;            // entries of the table in use lie below
-  std::uint64_t cookie = 0, cookie_address = 0;  // prove that the card reaches the process; address 0: it must not
+  std::uint64_t cookie = 0,
+                cookie_address = 0;        // prove that the card reaches the process; address 0: it must not
   alignas(64) std::uint64_t finished = 0;  // events
 };
 
@@ -107,7 +108,8 @@ static_assert(sizeof(KeyEntry) == 64);
 inline constexpr std::uint32_t key_entries = 512, key_probes = 8;
 // First of the consecutive entries that may hold a key.
 inline std::uint32_t key_slot(std::uint64_t key) {
-  return static_cast<std::uint32_t>((key * 0x9e37'79b9'7f4a'7c15) >> 40) % (key_entries / key_probes) * key_probes;
+  return static_cast<std::uint32_t>((key * 0x9e37'79b9'7f4a'7c15) >> 40) % (key_entries / key_probes) *
+         key_probes;
 }
 
 // Offsets in a port's file.
@@ -150,7 +152,7 @@ inline std::uint32_t port_of_domain(std::uint16_t domain) {
 
 // First bytes of a SEND between processes.
 struct Envelope {
-  std::uint16_t source = 0;    // domain of the sender
+  std::uint16_t source = 0;  // domain of the sender
   std::uint16_t zero = 0;
   std::uint32_t sequence = 0;  // of the SEND, from this sender to this receiver
   std::uint32_t bytes = 0;     // of the whole fabric packet

@@ -34,8 +34,8 @@ constexpr std::uint32_t slice = 4096;  // cycles between two looks at the put ri
 std::uint32_t ports_of(const Lattice& lattice) {
   const std::uint32_t nodes = lattice.nodes();
   if (nodes > max_ports)
-    throw std::invalid_argument("size: " + std::to_string(nodes) + " nodes; a torus of processes has at most " +
-                                std::to_string(max_ports));
+    throw std::invalid_argument("size: " + std::to_string(nodes) +
+                                " nodes; a torus of processes has at most " + std::to_string(max_ports));
   return nodes * std::min(max_ports / nodes, max_intra);
 }
 
@@ -120,11 +120,11 @@ void Server::admit(std::uint32_t port) {
   // The cookie proves that the number names the right process, and that its memory is accessible.
   DomainMemory access(memory, entry.pid, offsets.bytes);
   std::uint64_t cookie = 0;
-  entry.native = memory.header->cookie_address != 0 &&
-                 access.read(0, memory.header->cookie_address, reinterpret_cast<std::byte*>(&cookie), sizeof cookie) &&
-                 cookie == memory.header->cookie;
-  interfaces_->attach(port, domain_of(port, entry.epoch), memory,
-                      access);
+  entry.native =
+      memory.header->cookie_address != 0 &&
+      access.read(0, memory.header->cookie_address, reinterpret_cast<std::byte*>(&cookie), sizeof cookie) &&
+      cookie == memory.header->cookie;
+  interfaces_->attach(port, domain_of(port, entry.epoch), memory, access);
   hosted_.emplace(port, std::move(hosted));
   release(entry.state, static_cast<std::uint32_t>(PortState::open));
 }
