@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI program of the fabric's tests: collective, messages of all protocols, one-sided operations.
+// MPI program of the fabric's tests: collective, messages of all protocols, one-sided operations. Argument: largest
+// message (default: 3000000 B).
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int messages(int rank, int ranks) {
-  static const int sizes[] = {0, 1, 192, 193, 8192, 8193, 3000000};
+static int messages(int rank, int ranks, int largest) {
+  static const int sizes[] = {0, 1, 192, 193, 8192, 8193, 20000, 3000000};
   int wrong = 0;
   for (unsigned k = 0; k < sizeof sizes / sizeof *sizes; ++k) {
+    if (sizes[k] > largest) break;
     char *out = malloc(sizes[k] + 1), *in = malloc(sizes[k] + 1);
     memset(out, rank + 1, sizes[k]);
     MPI_Sendrecv(out, sizes[k], MPI_CHAR, (rank + 1) % ranks, 7, in, sizes[k], MPI_CHAR, (rank + ranks - 1) % ranks, 7,
@@ -45,7 +47,7 @@ int main(int count, char **arguments) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-  int wrong = (sum != ranks * (ranks - 1) / 2) + messages(rank, ranks) + one_sided(rank, ranks);
+  int wrong = (sum != ranks * (ranks - 1) / 2) + messages(rank, ranks, count > 1 ? atoi(arguments[1]) : 3000000) + one_sided(rank, ranks);
   MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   if (rank == 0) printf("%d ranks, %d wrong\n", ranks, wrong);
   MPI_Finalize();

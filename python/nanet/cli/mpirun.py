@@ -3,14 +3,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
+import sys
 from typing import Annotated
 
 import typer
 
+from nanet.config import values
 from nanet.errors import UsageError
 from nanet.fabric import environment, find_mpi
+from nanet.torus import serve
+
+BACKENDS = ("shm", "model", "rtl")
 
 
 def mpirun(
@@ -26,18 +32,42 @@ def mpirun(
             help="mpirun or mpiexec of the MPI (default: beside this Python, then on the path).",
         ),
     ] = None,
+    backend: Annotated[
+        str | None,
+        typer.Option(
+            "--backend",
+            help="shm: shared memory; model, rtl: cards of a torus (default: FI_NANET_TORUS, else shm).",
+        ),
+    ] = None,
+    size: Annotated[
+        str, typer.Option("--size", metavar="XxYxZ", help="Nodes of the torus per dimension.")
+    ] = "2x2x2",
 ) -> None:
     """Runs an unmodified MPI program over the fabric, on this host.
 
     MPI implementations: Open MPI 4 and 5, and MPICH with libfabric. Variables of the environment that are
     already set win over those of this command.
     """
+    if backend is not None and backend not in BACKENDS:
+        raise UsageError(f"--backend {backend}: must be one of {', '.join(BACKENDS)}")
     variables = environment()
     found = find_mpi(mpi)
     # The caller's settings win, except for the provider: the command's purpose.
     merged = {**found.settings(), **os.environ, **variables}
-    try:
-        status = subprocess.run([found.launcher, "-n", str(processes), *command], env=merged).returncode
-    except OSError as error:
-        raise UsageError(f"{found.launcher}: {error.strerror}; name another mpirun with --mpi") from None
+    if backend is not None:
+        merged.pop("FI_NANET_TORUS", None)
+    carried: serve.Carried | None = None
+    with contextlib.ExitStack() as stack:
+        if backend in ("model", "rtl"):
+            try:
+                values.torus_size(size)
+            except ValueError as error:
+                raise UsageError(f"--size {size}: {error}") from None
+            merged["FI_NANET_TORUS"], carried = stack.enter_context(serve.running(size, backend))
+        try:
+            status = subprocess.run([found.launcher, "-n", str(processes), *command], env=merged).returncode
+        except OSError as error:
+            raise UsageError(f"{found.launcher}: {error.strerror}; name another mpirun with --mpi") from None
+    if carried is not None:
+        print(serve.summary(carried) if carried else "torus: it ended before the program", file=sys.stderr)
     raise typer.Exit(status if status >= 0 else 128 - status)

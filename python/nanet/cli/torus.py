@@ -22,6 +22,7 @@ WHAT = {
     "demo": "a parallel program with a live picture, bit errors on a link survived",
     "curves": "half round trip and bandwidth of the historic card",
     "lqcd": "bandwidth that lattice QCD requires, and what links give",
+    "serve": "cards for MPI programs, until interrupted",
 }
 
 
@@ -41,13 +42,19 @@ def torus(
         str | None,
         typer.Option("--monitor", metavar="HOST:PORT", help="Serve the monitor page here (demo)."),
     ] = None,
+    control: Annotated[
+        str | None,
+        typer.Option("--control", metavar="FILE", help="Control file, for FI_NANET_TORUS (serve)."),
+    ] = None,
     json_file: JsonFile = None,
 ) -> None:
     """Model of a 3D torus: packets as events, in cycles (docs/torus.md)."""
     if what not in WHAT:
         raise UsageError(f"torus {what}: must be one of {', '.join(WHAT)}{near(what, list(WHAT))}")
-    if plots is not None and what == "lqcd":
-        raise UsageError(f"--plots {plots}: torus lqcd draws no figures; sweep and curves do")
+    if plots is not None and what in ("lqcd", "serve"):
+        raise UsageError(f"--plots {plots}: torus {what} draws no figures; sweep and curves do")
+    if control is not None and what != "serve":
+        raise UsageError(f"--control {control}: only torus serve has a control file")
     if plots is not None and what == "demo":
         raise UsageError(f"--plots {plots}: torus demo draws on the terminal; sweep and curves write figures")
     if monitor is not None:
@@ -66,7 +73,9 @@ def torus(
                 f"--plots {describe_os_error(error)}: give a folder that can be written"
             ) from None
     out = console(json_file)
-    if what == "demo":
+    if what == "serve":
+        result = _serve(config[Torus], out, control)
+    elif what == "demo":
         result = _demo(config[Torus], out, monitor)
     else:
         result = {"sweep": _sweep, "curves": _curves, "lqcd": _lqcd}[what](config[Torus], out, folder)
@@ -138,6 +147,43 @@ def _sweep(settings: Torus, out: Any, folder: Path | None) -> dict[str, Any]:
         "timing": timing,
         "rows": rows,
     }
+
+
+def _serve(settings: Torus, out: Any, control: str | None) -> dict[str, Any]:
+    from nanet import _core
+    from nanet.run.process import stop_signals
+    from nanet.torus import serve
+
+    program = ""
+    if settings.engine == "rtl":
+        from nanet import simulation
+        from nanet.torus import rtl
+
+        if missing := simulation.missing():
+            raise UsageError(f"torus.engine = rtl: {missing}; or use model")
+        if settings.link != "reliable" or settings.vc_rule != "infn":
+            raise UsageError("torus.engine = rtl: simulated nodes have link = reliable and vc_rule = infn")
+        try:
+            program = str(rtl.carrier())
+        except RuntimeError as error:
+            out.print(f"[red]torus: {error}[/]")
+            raise typer.Exit(1) from None
+    path = control or serve.control_file()
+    timing = {**_core.torus.timing(settings.link), "reserve": settings.injection == "reserve"}
+    if settings.buffer:
+        timing["buffer_words"] = settings.buffer
+    try:
+        with stop_signals() as stop:
+            carried = serve.serve(
+                path, values.torus_size(settings.size), timing, balanced=settings.vc_rule == "balanced",
+                seed=settings.seed, program=program, ready=lambda: print(serve.READY + path, flush=True),
+                stopped=lambda: bool(stop.signals),
+            )  # fmt: skip
+    except RuntimeError as error:
+        out.print(f"[red]torus: {error}[/]")
+        raise typer.Exit(1) from None
+    out.print(serve.summary(carried), highlight=False, markup=False, soft_wrap=True)
+    return {"size": settings.size, "link": settings.link, **carried}
 
 
 REFRESH_S, LINE_S = 0.06, 1.0  # between two pictures; between lines without a terminal

@@ -36,6 +36,15 @@ def network(depth: int = 64) -> Path:
     return build(PROGRAM, GATEWARE / "sim" / "torus_router_sim.sv", {"DEPTH": depth})
 
 
+def carrier() -> Path:
+    """Program of simulated nodes with reliable links that carries packets of other programs. RuntimeError.
+
+    Compiled at the first call.
+    """
+    program = GATEWARE / "sim" / "torus_carrier.cpp"
+    return build(program, GATEWARE / "sim" / "torus_node_sim.sv", {"DEPTH": 512})
+
+
 def payload_efficiency() -> float:
     """Payload words per word of a simulated reliable link, full packets. RuntimeError."""
     bench = GATEWARE / "tb" / "apelink" / "reliable_port" / "reliable_link.cpp"

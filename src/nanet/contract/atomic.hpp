@@ -23,4 +23,15 @@ inline void relax(T& word, T value) noexcept {
   std::atomic_ref<T>(word).store(value, std::memory_order_relaxed);
 }
 
+// Orders the publication of an entry before the reading of a flag of the sleeping side, and the reverse
+// there.
+inline void full_fence() noexcept {
+#ifdef __SANITIZE_THREAD__  // ThreadSanitizer has no model of fences
+  static std::atomic<unsigned> word;
+  word.fetch_add(1, std::memory_order_seq_cst);
+#else
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+}
+
 }  // namespace nanet::contract

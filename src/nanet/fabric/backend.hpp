@@ -17,6 +17,7 @@ namespace nanet::fabric {
 // Result of direct access to the memory of a peer.
 enum class Direct : std::uint8_t {
   done,
+  pending,      // Receiver::transferred() follows
   unavailable,  // use packets
   no_key,       // use packets: the target decides
   no_right,
@@ -35,11 +36,12 @@ class Channel {
   virtual void commit() noexcept = 0;
   // False if the peer's process has died or its endpoint is closed. Makes a system call.
   virtual bool alive() noexcept = 0;
-  // Copies from or to memory of the peer without its participation, if the backend can.
-  virtual Direct copy_from(const iovec* to, std::size_t to_count, const Span* from,
-                           std::size_t from_count) noexcept = 0;
+  // Copies from or to memory of the peer without its participation, if the backend can. from: as exposed by
+  // the peer's port. token: of the operation, for transfers that are pending.
+  virtual Direct copy_from(const iovec* to, std::size_t to_count, const Span* from, std::size_t from_count,
+                           std::uint64_t token) noexcept = 0;
   virtual Direct rma(bool write, const iovec* local, std::size_t count, std::uint64_t key,
-                     std::uint64_t offset, std::size_t bytes) noexcept = 0;
+                     std::uint64_t offset, std::size_t bytes, std::uint64_t token) noexcept = 0;
 };
 
 // Takes received packets. `link`: small number that identifies the sender at this port.
@@ -47,6 +49,10 @@ class Receiver {
  public:
   virtual ~Receiver() = default;
   virtual void receive(unsigned link, Address from, const Packet& packet, const std::byte* payload) = 0;
+  // End of a pending transfer: done, or unavailable (use packets).
+  virtual void transferred(std::uint64_t token, Direct result) = 0;
+  // The network has ended: nothing arrives any more. error: errno value.
+  virtual void lost(int error) = 0;
 };
 
 // Registered memory, as a peer sees it.
@@ -67,6 +73,11 @@ class Port {
   // Allows direct access to registered memory, if the backend can.
   virtual void publish(const Registration& registration) noexcept = 0;
   virtual void withdraw(std::uint64_t key) noexcept = 0;
+  // Opens buffers to copy_from() of peers: fills `spans`. True: conceal() must follow.
+  virtual bool expose(const iovec* buffers, std::size_t count, Span* spans) noexcept = 0;
+  virtual void conceal(const Span* spans, std::size_t count) noexcept = 0;
+  // Ends access to the local memory of a pending transfer.
+  virtual void abandon(std::uint64_t token) noexcept = 0;
   // Peers send packets for every RMA operation, for remote counters.
   virtual void refuse_direct() noexcept = 0;
 };
@@ -80,10 +91,16 @@ class Node {
   virtual int bell() const noexcept = 0;
   virtual void listen(bool on) noexcept = 0;
   virtual void drain() noexcept = 0;
+  // Between polls without result: offers the processor to others. Ranks may outnumber processors.
+  virtual void rest() noexcept = 0;
 };
 
 // Node over shared memory: links are rings between the processes of one host. directory: of the shared files.
 // direct: allow one-copy transfers (process_vm_readv). Throws std::system_error.
 std::unique_ptr<Node> open_shm_node(const char* directory, bool direct);
+
+// Node over a torus of cards. path: control file of the process that plays the cards; directory: of the bell;
+// direct: PUT and GET of registered memory. // Throws std::system_error.
+std::unique_ptr<Node> open_card_node(const char* path, const char* directory, bool direct);
 
 }  // namespace nanet::fabric

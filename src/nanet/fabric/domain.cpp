@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nanet/fabric/domain.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <new>
 #include <system_error>
@@ -14,7 +12,7 @@
 namespace nanet::fabric {
 namespace {
 
-// Polls without result before the processor is offered to other threads: ranks may outnumber processors.
+// Polls without result before the node rests.
 constexpr unsigned idle_polls = 512;
 
 bool virtual_addressing(const fi_info& info) {
@@ -26,6 +24,12 @@ bool keys_by_provider(const fi_info& info) {
          (info.domain_attr->mr_mode > FI_MR_SCALABLE && (info.domain_attr->mr_mode & FI_MR_PROV_KEY) != 0);
 }
 
+std::unique_ptr<Node> open_node() {
+  const Parameters& p = parameters();
+  return p.torus != nullptr ? open_card_node(p.torus, p.directory, p.direct)
+                            : open_shm_node(p.directory, p.direct);
+}
+
 }  // namespace
 
 Domain::Domain(Fabric& owner, const fi_info& info)
@@ -35,7 +39,7 @@ Domain::Domain(Fabric& owner, const fi_info& info)
       virtual_addresses(virtual_addressing(info)),
       provider_keys(keys_by_provider(info)),
       av_type(info.domain_attr->av_type == FI_AV_UNSPEC ? FI_AV_TABLE : info.domain_attr->av_type),
-      node(open_shm_node(parameters().directory, parameters().direct)),
+      node(open_node()),
       shared_(info.domain_attr->threading != FI_THREAD_DOMAIN ||
               info.domain_attr->data_progress == FI_PROGRESS_AUTO) {
   if (info.domain_attr->data_progress == FI_PROGRESS_AUTO) thread_ = std::thread([this] { run_progress(); });
@@ -52,7 +56,7 @@ void Domain::progress() {
   idle_ = any ? 0 : idle_ + 1;
   if (idle_ >= idle_polls) {
     idle_ = 0;
-    sched_yield();
+    node->rest();
   }
 }
 

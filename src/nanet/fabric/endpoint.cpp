@@ -176,6 +176,9 @@ Operation& Endpoint::new_operation(Peer& p) {
 }
 
 void Endpoint::free_operation(Operation& op) {
+  if (op.exposed)
+    port_->conceal(reinterpret_cast<const Span*>(op.owned.data()), op.owned.size() / sizeof(Span));
+  op.exposed = op.native = false;
   ++op.generation;  // answers that still arrive find nothing
   op.done = true;
   free_operations_.push_back(&op);
@@ -260,7 +263,9 @@ void Endpoint::count_waiting(Operation& op, unsigned n) {
   op.waiting = n == 1;
   op.peer->waiting += n;
   waiting_ += static_cast<std::size_t>(static_cast<int>(n));
-  if (op.packet.kind == Kind::put || op.packet.kind == Kind::read || op.packet.kind == Kind::atomic)
+  if (op.native)
+    op.peer->reads += op.packet.kind == Kind::read ? n : 0;
+  else if (op.packet.kind == Kind::put || op.packet.kind == Kind::read || op.packet.kind == Kind::atomic)
     op.peer->remote += n;
 }
 
@@ -374,7 +379,9 @@ void Endpoint::fail_peer(Peer& p, int error) {
     }
   for (std::size_t i = 0; i < operations_.size() && p.waiting > 0; ++i) {
     Operation& op = *operations_[i];
-    if (!op.done && op.answer && op.peer == &p) fail(op, error);
+    if (op.done || !op.answer || op.peer != &p) continue;
+    if (op.native) port_->abandon(op.token());
+    fail(op, error);
   }
   p.channel.reset();
 }
@@ -390,6 +397,36 @@ void Endpoint::check_peers() {
     }
     fail_peer(*p, FI_ECONNRESET);
   }
+}
+
+// End of a transfer by the backend.
+void Endpoint::transferred(std::uint64_t token, Direct result) {
+  const std::size_t index = token & 0xffff'ffff;
+  if (index >= operations_.size()) return;
+  Operation& op = *operations_[index];
+  if (op.token() != token || op.done || !op.native) return;
+  Peer& p = *op.peer;
+  count_waiting(op, ~0u);
+  op.native = false;
+  if (result != Direct::done) {  // the target decides, with packets
+    submit(op);
+  } else if (op.receive != nullptr) {
+    Receive& r = *op.receive;
+    op.receive = nullptr;
+    acknowledge(p, op.message);
+    finish(r, p, op.message, 0);
+    free_operation(op);
+  } else {
+    complete(op);
+  }
+  if (!p.requests.empty()) push(p);  // behind a fence
+}
+
+// The network has ended.
+void Endpoint::lost(int error) {
+  lost_ = error;
+  for (auto& [word, p] : peers_) fail_peer(*p, error);
+  fail_posted(error);
 }
 
 // -----------------------------------------------------------------------------------------------------

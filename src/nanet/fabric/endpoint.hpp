@@ -86,6 +86,8 @@ class Endpoint final : public Receiver {
   Uses uses{0};
 
   void receive(unsigned link, Address from, const Packet& packet, const std::byte* payload) override;
+  void transferred(std::uint64_t token, Direct result) override;
+  void lost(int error) override;
 
  private:
   struct Matching {  // of tagged or untagged messages
@@ -130,6 +132,8 @@ class Endpoint final : public Receiver {
   ssize_t peek(const Incoming& wanted, Receive& probe);
   ssize_t claim(const Incoming& wanted);
   void match_multi(Receive& receive);
+  void withdraw(Matching& side, Receive& posted, int error);
+  void fail_posted(int error);
   Receive& new_receive(const Incoming& wanted);
   void free_receive(Receive& receive);
   void free_unexpected(Unexpected& message);
@@ -141,7 +145,7 @@ class Endpoint final : public Receiver {
   void data(Peer& from, const Packet& packet, const std::byte* payload);
   void remote_data(Peer& from, const Packet& packet);
   void count_remote(const MemoryRegion* region, std::uint64_t right);
-  bool direct(const Rma& transfer, Peer& to, Direct& result);
+  bool direct(const Rma& transfer, Peer& to, std::uint64_t token, Direct& result);
 
   std::unique_ptr<Port> port_;
   AddressVector* av_ = nullptr;
@@ -166,6 +170,7 @@ class Endpoint final : public Receiver {
   List<Unexpected> claimed_;
   std::size_t queued_ = 0, waiting_ = 0;
   unsigned ticks_ = 0;
+  int lost_ = 0;  // error code of the end of the network
   Nanoseconds checked_ = 0;
 };
 

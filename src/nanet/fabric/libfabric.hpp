@@ -45,6 +45,7 @@ int open_fabric(fi_fabric_attr* attr, fid_fabric** fabric, void* context) noexce
 
 // Parameters FI_NANET_*.
 struct Parameters {
+  const char* torus = nullptr;  // control file; nullptr: shared memory without a torus
   const char* directory = "/dev/shm";
   bool direct = true;
 };

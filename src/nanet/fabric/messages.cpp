@@ -68,8 +68,7 @@ ssize_t Endpoint::send(const Outgoing& m) {
   op.buffer = m.buffer;
   if (packet.kind == Kind::request) {
     std::array<Span, max_iov> spans;
-    for (unsigned i = 0; i < m.buffer.count; ++i)
-      spans[i] = {reinterpret_cast<std::uint64_t>(m.buffer.iov[i].iov_base), m.buffer.iov[i].iov_len};
+    op.exposed = port_->expose(m.buffer.iov.data(), m.buffer.count, spans.data());
     const auto* const at = reinterpret_cast<const std::byte*>(spans.data());
     op.owned.assign(at, at + sizeof(Span) * m.buffer.count);
     op.by_value = true;
@@ -199,13 +198,17 @@ void Endpoint::fetch(Receive& r, Peer& from, const Packet& packet, const std::by
   int error = EHOSTUNREACH;
   Channel* const way = channel(from, error);
   if (way == nullptr) result = Direct::gone;
+  Operation& op = new_operation(from);
+  expect_answer(op);
   if (way != nullptr && r.buffer.bytes > 0)
-    result = way->copy_from(r.buffer.iov.data(), r.buffer.count, spans.data(), count);
+    result = way->copy_from(r.buffer.iov.data(), r.buffer.count, spans.data(), count, op.token());
+  if (result != Direct::unavailable && result != Direct::pending) free_operation(op);
   switch (result) {
     case Direct::done:
       acknowledge(from, packet);
       return finish(r, from, packet, 0);
     case Direct::unavailable:
+    case Direct::pending:
       break;
     case Direct::gone:
       return finish(r, from, packet, FI_ECONNRESET);
@@ -213,7 +216,6 @@ void Endpoint::fetch(Receive& r, Peer& from, const Packet& packet, const std::by
       acknowledge(from, packet, FI_EFAULT);
       return finish(r, from, packet, FI_EFAULT);
   }
-  Operation& op = new_operation(from);
   op.packet.kind = Kind::get;
   op.packet.answer = packet.token;
   op.packet.total = std::min<std::uint64_t>(packet.total, r.buffer.bytes);
@@ -221,8 +223,12 @@ void Endpoint::fetch(Receive& r, Peer& from, const Packet& packet, const std::by
   op.message = packet;
   op.buffer = r.buffer;
   op.internal = true;
-  expect_answer(op);
-  submit(op);
+  if (result == Direct::unavailable) {
+    submit(op);
+    return;
+  }
+  op.native = op.started = true;
+  count_waiting(op, 1);
 }
 
 // Reports a receive and frees it. error: of the transfer.
@@ -294,6 +300,7 @@ ssize_t Endpoint::receive(const Incoming& wanted) {
   if (r.multi) {
     side.posted.push(r);
     match_multi(r);
+    if (lost_ != 0) fail_posted(lost_);
     return 0;
   }
   for (Unexpected* u = side.unexpected.first; u != nullptr; u = u->next)
@@ -304,6 +311,7 @@ ssize_t Endpoint::receive(const Incoming& wanted) {
       return 0;
     }
   side.posted.push(r);
+  if (lost_ != 0) fail_posted(lost_);
   return 0;
 }
 
@@ -380,25 +388,35 @@ ssize_t Endpoint::claim(const Incoming& wanted) {
 // -------------------------------------------------------------------------------------------------------
 // cancel
 
+// Removes a posted receive and reports why.
+void Endpoint::withdraw(Matching& side, Receive& r, int error) {
+  side.posted.remove(r);
+  CompletionError e = {};
+  e.entry.op_context = r.context;
+  e.entry.flags = FI_RECV | kind_flag(r.tagged) | (r.multi ? FI_MULTI_RECV : 0);
+  e.entry.tag = r.tag;
+  e.entry.err = e.entry.prov_errno = error;
+  e.source = FI_ADDR_NOTAVAIL;
+  if (rx_queue_ != nullptr) rx_queue_->add_error(e);
+  if (r.parts == 0)
+    free_receive(r);
+  else
+    r.used_up = true;  // its last part frees it
+}
+
+void Endpoint::fail_posted(int error) {
+  for (Matching* side : {&tagged_, &untagged_})
+    while (!side->posted.empty()) {
+      if (recv_count_ != nullptr) recv_count_->add_error();
+      withdraw(*side, *side->posted.first, error);
+    }
+}
+
 ssize_t Endpoint::cancel(void* context) {
-  const auto report = [&](CompletionQueue* to, std::uint64_t flags, std::uint64_t tag) {
-    CompletionError e = {};
-    e.entry.op_context = context;
-    e.entry.flags = flags;
-    e.entry.tag = tag;
-    e.entry.err = e.entry.prov_errno = FI_ECANCELED;
-    e.source = FI_ADDR_NOTAVAIL;
-    if (to != nullptr) to->add_error(e);
-  };
   for (Matching* side : {&tagged_, &untagged_})
     for (Receive* r = side->posted.first; r != nullptr; r = r->next) {
       if (r->context != context) continue;
-      side->posted.remove(*r);
-      report(rx_queue_, FI_RECV | kind_flag(r->tagged) | (r->multi ? FI_MULTI_RECV : 0), r->tag);
-      if (r->parts == 0)
-        free_receive(*r);
-      else
-        r->used_up = true;  // its last part frees it
+      withdraw(*side, *r, FI_ECANCELED);
       return 0;
     }
   for (Peer* const p : active_)

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+
 #include "nanet/fabric/fabric_test.hpp"
 
 namespace nanet::fabric::testing {
@@ -140,6 +142,7 @@ TEST(Messages, PeekClaimDiscard) {
   EXPECT_EQ(peek(p, 1, FI_PEEK, &context, e), FI_ENOMSG);
   for (std::uint64_t tag : {1, 2, 3})
     ASSERT_EQ(fi_tsend(p.a.ep, sent.data(), sent.size(), nullptr, p.to_b, tag, nullptr), 0);
+  for (int tries = 0; tries < 10'000 && peek(p, 3, FI_PEEK, &context, e) != 0; ++tries) usleep(100);
   EXPECT_EQ(peek(p, 2, FI_PEEK, &context, e), 0);
   EXPECT_EQ(e.len, sent.size());
   EXPECT_EQ(e.tag, 2u);

@@ -51,6 +51,8 @@ struct Operation {
   std::uint32_t index = 0, generation = 0;
   bool report = false, internal = false, answer = false, fence = false, queued = false, started = false,
        waiting = false, done = true;
+  bool native = false;   // a pending transfer of the backend
+  bool exposed = false;  // `owned` lists buffers open to the peer
 
   std::uint64_t token() const noexcept { return std::uint64_t{generation} << 32 | index; }
 };
@@ -60,7 +62,8 @@ struct Peer {
   std::unique_ptr<Channel> channel;
   List<Operation> requests, replies;  // requests keep their order
   unsigned waiting = 0;               // operations that wait for an answer
-  unsigned remote = 0;                // among them: RMA and atomic operations
+  unsigned remote = 0;                // among them: RMA and atomic operations in packets
+  unsigned reads = 0;                 // among them: pending transfers from the peer
   bool active = false;
   fi_addr_t index = FI_ADDR_NOTAVAIL;
   std::uint64_t index_version = 0;

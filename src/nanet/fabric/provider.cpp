@@ -28,6 +28,12 @@ void define_parameters() noexcept {
                          "Directory of the shared files, in memory (default: /dev/shm)");
   functions.param_define(&provider, "direct", FI_PARAM_BOOL,
                          "Transfer with one copy between processes where permitted (default: yes)");
+  functions.param_define(&provider, "torus", FI_PARAM_STRING,
+                         "Control file of a torus, of nanet torus serve (default: none, shared memory)");
+  char* torus = nullptr;
+  if (functions.param_get(&provider, "torus", static_cast<void*>(&torus)) == 0 && torus != nullptr &&
+      *torus != 0)
+    values.torus = torus;
   char* directory = nullptr;
   if (functions.param_get(&provider, "directory", static_cast<void*>(&directory)) == 0 &&
       directory != nullptr)

@@ -24,14 +24,14 @@ Packet status_packet(const Packet& request, int error) {
 }  // namespace
 
 // Tries direct access. False: packets must carry the operation.
-bool Endpoint::direct(const Rma& r, Peer& to, Direct& result) {
-  // Earlier operations that travel as packets must not be overtaken.
-  if (rma_ordered_ || !to.requests.empty() || to.remote > 0) return false;
+bool Endpoint::direct(const Rma& r, Peer& to, std::uint64_t token, Direct& result) {
+  // Earlier operations that travel as packets must not be overtaken; nor must reads by a write.
+  if (rma_ordered_ || !to.requests.empty() || to.remote > 0 || (r.write && to.reads > 0)) return false;
   if ((r.flags & FI_FENCE) != 0 && to.waiting > 0) return false;
   int error = 0;
   Channel* const way = channel(to, error);
   if (way == nullptr) return false;
-  result = way->rma(r.write, r.buffer.iov.data(), r.buffer.count, r.key, r.address, r.buffer.bytes);
+  result = way->rma(r.write, r.buffer.iov.data(), r.buffer.count, r.key, r.address, r.buffer.bytes, token);
   return result != Direct::unavailable && result != Direct::no_key;
 }
 
@@ -45,28 +45,44 @@ ssize_t Endpoint::rma(const Rma& r) {
     progress();
     if (full()) return -FI_EAGAIN;
   }
-  Direct result = Direct::unavailable;
-  const bool done = direct(r, *p, result);
-
   Operation& op = new_operation(*p);
   op.context = r.inject ? nullptr : r.context;
   op.flags = rma_flags(r.write);
   op.report = !r.inject && wants_report(r.flags);
   op.counter = r.write ? write_count_ : read_count_;
-  op.fence = (r.flags & FI_FENCE) != 0;
+  op.fence = (r.flags & FI_FENCE) != 0 || (r.write && p->reads > 0);
+  op.packet.kind = r.write ? Kind::put : Kind::read;
   op.packet.flags = r.has_data ? packet_flag::data : 0;
   op.packet.tag = r.key;
   op.packet.data = r.data;
   op.packet.total = r.buffer.bytes;
   op.packet.address = r.address;
-  if (done) {
+  Buffer buffer = r.buffer;
+  if (inject && r.write) {
+    op.owned.resize(r.buffer.bytes);
+    r.buffer.gather(0, op.owned.data(), r.buffer.bytes);
+    op.by_value = true;
+    buffer = Buffer(op.owned.data(), op.owned.size());
+  }
+  op.buffer = buffer;
+  Rma transfer = r;
+  transfer.buffer = buffer;
+  Direct result = Direct::unavailable;
+  if (direct(transfer, *p, op.token(), result)) {
     if (result == Direct::done && r.has_data) {
       op.packet.kind = Kind::immediate;
+      op.by_value = false;
+      op.packet.bytes = 0;
       return submit(op);
     }
     switch (result) {
       case Direct::done:
         complete(op);
+        break;
+      case Direct::pending:
+        expect_answer(op);
+        op.native = op.started = true;
+        count_waiting(op, 1);
         break;
       case Direct::no_right:
         fail(op, FI_EACCES);
@@ -81,13 +97,6 @@ ssize_t Endpoint::rma(const Rma& r) {
         fail(op, FI_EFAULT);
     }
     return 0;
-  }
-  op.packet.kind = r.write ? Kind::put : Kind::read;
-  op.buffer = r.buffer;
-  if (inject && r.write) {
-    op.owned.resize(r.buffer.bytes);
-    r.buffer.gather(0, op.owned.data(), r.buffer.bytes);
-    op.by_value = true;
   }
   expect_answer(op);
   return submit(op);
@@ -187,7 +196,7 @@ ssize_t Endpoint::atomic(const Atomic& a) {
   op.flags = FI_ATOMIC | (a.fetch || a.compare ? FI_READ : FI_WRITE);
   op.report = !a.inject && wants_report(a.flags);
   op.counter = a.fetch || a.compare ? read_count_ : write_count_;
-  op.fence = (a.flags & FI_FENCE) != 0;
+  op.fence = (a.flags & FI_FENCE) != 0 || p->reads > 0;
   op.packet.kind = Kind::atomic;
   op.packet.flags = static_cast<std::uint8_t>((a.compare ? packet_flag::compare : 0) |
                                               (a.fetch || a.compare ? packet_flag::fetch : 0));

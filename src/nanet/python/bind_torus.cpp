@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "nanet/torus/card/server.hpp"
 #include "nanet/torus/link_words.hpp"
 #include "nanet/torus/model.hpp"
 #include "nanet/torus/packet.hpp"
@@ -294,4 +295,68 @@ void bind_torus(nb::module_& m) {
             return column(std::vector<std::uint64_t>(words.begin(), words.end()));
           },
           "Words per link of the last run, index node * 6 + port. uint64.");
+  nb::class_<torus::card::Server>(t, "Cards",
+                                  "Cards of a torus for processes: ports, put rings, events in shared files.")
+      .def(
+          "__init__",
+          [](torus::card::Server* at, const std::string& path, const torus::Coordinates& size,
+             const nb::dict& timing, bool balanced, std::uint64_t seed, const std::string& program) {
+            torus::card::ServerOptions o;
+            o.path = path;
+            o.program = program;
+            o.model.lattice = lattice_of(size, {2, 1, 0}, balanced);
+            o.model.timing = timing_of(timing);
+            o.model.seed = seed;
+            new (at) torus::card::Server(o);
+          },
+          "path"_a, "size"_a, "timing"_a = nb::dict(), "balanced"_a = false, "seed"_a = 1, "program"_a = "")
+      .def(
+          "run",
+          [](torus::card::Server& server, double seconds) {
+            const nb::gil_scoped_release released;
+            server.run(static_cast<Nanoseconds>(seconds * 1e9));
+          },
+          "seconds"_a, "Plays the cards for a time; sleeps while nothing is under way.")
+      .def(
+          "damage",
+          [](torus::card::Server& server,
+             const std::vector<std::tuple<std::uint32_t, std::uint8_t, double, std::uint64_t, std::uint64_t>>&
+                 list) {
+            std::vector<torus::LinkErrors> errors;
+            for (const auto& [node, port, rate, from, to] : list)
+              errors.push_back({node, port, rate, from, to});
+            server.damage(errors);
+          },
+          "errors"_a, "As of Model.")
+      .def(
+          "totals",
+          [](const torus::card::Server& server) {
+            const torus::card::Totals& totals = server.totals();
+            nb::dict d, refused;
+            d["packets"] = totals.packets;
+            d["words"] = totals.words;
+            d["hops"] = totals.hops;
+            d["mean_cycles"] = totals.packets == 0
+                                   ? 0.0
+                                   : static_cast<double>(totals.cycles) / static_cast<double>(totals.packets);
+            d["max_cycles"] = totals.max_cycles;
+            d["cycles"] = server.now();
+            d["unexpected"] = totals.unexpected;
+            d["events_lost"] = totals.events_lost;
+            d["dead"] = totals.dead;
+            d["open_ports"] = server.open_ports();
+            for (std::size_t k = 1; k < torus::nack_reasons; ++k)
+              if (totals.refused[k] > 0)
+                refused[std::string(torus::name(static_cast<torus::Nack>(k))).c_str()] = totals.refused[k];
+            d["refused"] = refused;
+            return d;
+          },
+          "What the torus has carried: packets, words, hops, cycles per packet; refusals by name.")
+      .def(
+          "link_words",
+          [](const torus::card::Server& server) {
+            const auto words = server.link_words();
+            return column(std::vector<std::uint64_t>(words.begin(), words.end()));
+          },
+          "Words per link, index node * 6 + port. uint64.");
 }

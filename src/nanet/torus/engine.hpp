@@ -40,6 +40,11 @@ class Model::Engine {
   void damage(std::span<const LinkErrors> errors);
   void start(const Program& program);
   Progress advance(std::uint64_t cycles);
+  void open();
+  void send(std::uint32_t from, std::uint32_t to, std::uint32_t payload_bytes, std::uint32_t id);
+  bool step(std::uint64_t cycles, std::vector<Arrival>& arrivals);
+  std::uint32_t waiting(std::uint32_t node) const { return queued_[node].count; }
+  std::uint64_t now() const { return now_; }
 
  private:
   // SplitMix64.
@@ -102,6 +107,16 @@ class Model::Engine {
     std::uint32_t used[virtual_channels] = {};  // words in the local lanes
     std::uint8_t next_vc = 0;
     bool blocked = false;
+    std::uint64_t free = 0;  // live network: end of the injection before
+  };
+
+  // Packets of a live network that wait for their node's source.
+  struct Queued {
+    std::uint64_t created;
+    std::uint32_t next, to, words, id;
+  };
+  struct Queue {
+    std::uint32_t first = none, last = none, count = 0;
   };
 
   // A step of a program: a node sends as many packets as it receives.
@@ -124,6 +139,7 @@ class Model::Engine {
 
   std::uint32_t words_of(std::uint32_t payload_bytes) const;
   void reset();
+  void cycle();
   LoadResult loop(std::uint64_t end);
   void schedule(std::uint64_t at, Kind kind, std::uint32_t index, std::uint32_t what = 0) {
     wheel_.add(at, kind, index, what);
@@ -146,6 +162,9 @@ class Model::Engine {
   void next_of_list(std::uint32_t n, std::uint64_t not_before);
   void wait_for(std::uint32_t n, std::uint64_t not_before = 0);
   void inject(std::uint32_t n);
+
+  // Live network (live.cpp).
+  void next_of_queue(std::uint32_t n, std::uint64_t not_before);
 
   // Programs and link errors (program.cpp).
   void next_of_program(std::uint32_t n, std::uint64_t not_before);
@@ -177,6 +196,9 @@ class Model::Engine {
   std::span<const Injection> list_;
   std::vector<std::uint32_t> order_, list_at_;
   std::vector<Delivery> deliveries_;
+  Pool<Queued> queue_pool_{0};
+  std::vector<Queue> queued_;  // by node; empty: no live network
+  std::vector<Arrival>* arrivals_ = nullptr;
   stats::Histogram latency_;
   LoadResult result_;
   const Traffic* traffic_ = nullptr;

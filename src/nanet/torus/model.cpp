@@ -131,45 +131,48 @@ void Model::Engine::reset() {
   std::fill(source_.begin(), source_.end(), Source{});
   std::fill(words_.begin(), words_.end(), 0);
   std::fill(resent_.begin(), resent_.end(), 0);
+  queued_.clear();
   error_random_.state = o_.seed ^ 0x6C696E6B;
   cells_sent_ = cells_damaged_ = cells_resent_ = 0;
   latency_.clear();
   events_ = in_flight_ = delivered_words_ = latency_sum_ = latency_max_ = now_ = 0;
 }
 
+void Model::Engine::cycle() {
+  wheel_.take(now_, [&](std::uint32_t kind, std::uint32_t index, std::uint32_t what) {
+    ++events_;
+    switch (static_cast<Kind>(kind)) {
+      case head_event:
+        head(index, what);
+        break;
+      case tail_event:
+        if (output_[index / 2].slot[index % 2].version == what) tail(index);
+        break;
+      case credit_event:
+        if (output_[index].wake == now_) {
+          output_[index].wake = never;
+          mark(index);
+        }
+        break;
+      case source_event:
+        inject(index);
+        break;
+      case request_event:
+        request(index);
+        break;
+    }
+  });
+  for (const std::uint32_t o : changed_) {
+    output_[o].changed = false;
+    arbitrate(o);
+  }
+  changed_.clear();
+  ++now_;
+}
+
 LoadResult Model::Engine::loop(std::uint64_t end) {
   const auto begin = std::chrono::steady_clock::now();
-  while (now_ < end && wheel_.pending() > 0) {
-    wheel_.take(now_, [&](std::uint32_t kind, std::uint32_t index, std::uint32_t what) {
-      ++events_;
-      switch (static_cast<Kind>(kind)) {
-        case head_event:
-          head(index, what);
-          break;
-        case tail_event:
-          if (output_[index / 2].slot[index % 2].version == what) tail(index);
-          break;
-        case credit_event:
-          if (output_[index].wake == now_) {
-            output_[index].wake = never;
-            mark(index);
-          }
-          break;
-        case source_event:
-          inject(index);
-          break;
-        case request_event:
-          request(index);
-          break;
-      }
-    });
-    for (const std::uint32_t o : changed_) {
-      output_[o].changed = false;
-      arbitrate(o);
-    }
-    changed_.clear();
-    ++now_;
-  }
+  while (now_ < end && wheel_.pending() > 0) cycle();
   LoadResult r;
   r.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   r.events = events_;
@@ -233,6 +236,26 @@ void Model::start(const Program& program) {
 
 Progress Model::advance(std::uint64_t cycles) {
   return engine_->advance(cycles);
+}
+
+void Model::open() {
+  engine_->open();
+}
+
+void Model::send(std::uint32_t from, std::uint32_t to, std::uint32_t payload_bytes, std::uint32_t id) {
+  engine_->send(from, to, payload_bytes, id);
+}
+
+bool Model::step(std::uint64_t cycles, std::vector<Arrival>& arrivals) {
+  return engine_->step(cycles, arrivals);
+}
+
+std::uint32_t Model::waiting(std::uint32_t node) const {
+  return engine_->waiting(node);
+}
+
+std::uint64_t Model::now() const {
+  return engine_->now();
 }
 
 std::span<const std::uint64_t> Model::link_words() const {

@@ -63,6 +63,12 @@ struct Delivery {
   std::uint64_t head = 0, tail = 0;  // cycles at the local output of the destination; 0: not delivered
 };
 
+// Packet delivered by a live network.
+struct Arrival {
+  std::uint32_t id = 0;
+  std::uint64_t created = 0, tail = 0;  // cycles
+};
+
 // Words of a reliable link damaged at random; their cells are sent again (go-back-N).
 struct LinkErrors {
   std::uint32_t node = 0;
@@ -118,6 +124,15 @@ class Model {
   // Begins a program; advance() runs it for at most `cycles` cycles.
   void start(const Program& program);
   Progress advance(std::uint64_t cycles);
+
+  // Live network, for packets of other programs: open() empties it, send() adds a packet at the present
+  // cycle. Packets from one node to another arrive in order. step() runs until packets are delivered, for at
+  // most `cycles` cycles; false: the network is empty, and its clock stops.
+  void open();
+  void send(std::uint32_t from, std::uint32_t to, std::uint32_t payload_bytes, std::uint32_t id);
+  bool step(std::uint64_t cycles, std::vector<Arrival>& arrivals);
+  std::uint32_t waiting(std::uint32_t node) const;  // packets sent that have not entered the network
+  std::uint64_t now() const;
 
   // Per output link of the last run, index node * 6 + port; words: measured time only.
   std::span<const std::uint64_t> link_words() const;

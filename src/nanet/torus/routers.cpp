@@ -232,6 +232,7 @@ void Model::Engine::deliver(std::uint32_t id) {
   --in_flight_;
   if (!deliveries_.empty()) deliveries_[packet.id].tail = at;
   if (!steps_.empty()) arrived(packet.to, packet.id);
+  if (arrivals_ != nullptr) arrivals_->push_back({packet.id, packet.created, at});
   if (at < measure_from_ || at >= measure_to_) return;
   delivered_words_ += packet.words;
   const std::uint64_t latency = at - packet.created;

@@ -65,6 +65,7 @@ void Model::Engine::inject(std::uint32_t n) {
     return;
   }
   unsigned vc = s.used[0] == s.used[1] ? s.next_vc : (s.used[1] < s.used[0] ? 1 : 0);
+  if (!queued_.empty()) vc = s.to & 1;  // packets to one node keep their order
   if (s.used[vc] + s.words > t_.buffer_words) {
     s.blocked = true;
     return;
@@ -78,7 +79,9 @@ void Model::Engine::inject(std::uint32_t n) {
   schedule(now_ + t_.route_cycles, head_event, n * lanes + local_lane + vc, p);
   ++in_flight_;
   const std::uint64_t free = now_ + s.words;
-  if (!steps_.empty()) {
+  if (!queued_.empty()) {
+    next_of_queue(n, free);
+  } else if (!steps_.empty()) {
     next_of_program(n, free);
   } else if (traffic_ != nullptr) {
     ++s.created;

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "nanet/contract/consumer.hpp"
+#include "nanet/fabric/bell.hpp"
 
 namespace nanet::fabric::shm {
 
@@ -183,13 +184,13 @@ Direct ShmChannel::copy(bool write, const iovec* local, std::size_t count, const
   return Direct::done;
 }
 
-Direct ShmChannel::copy_from(const iovec* to, std::size_t to_count, const Span* from,
-                             std::size_t from_count) noexcept {
+Direct ShmChannel::copy_from(const iovec* to, std::size_t to_count, const Span* from, std::size_t from_count,
+                             std::uint64_t) noexcept {
   return copy(false, to, to_count, from, from_count);
 }
 
 Direct ShmChannel::rma(bool write, const iovec* local, std::size_t count, std::uint64_t key,
-                       std::uint64_t offset, std::size_t bytes) noexcept {
+                       std::uint64_t offset, std::size_t bytes, std::uint64_t) noexcept {
   if (relaxed(peer_.header().refuse_direct) != 0 || !verify()) return Direct::unavailable;
   const auto* const table = reinterpret_cast<const MemoryEntry*>(peer_.at + offset::memory);
   for (unsigned i = 0; i < memory_probes; ++i) {

@@ -3,10 +3,10 @@
 // link is contract memory with one producer: event queue, a CLOP of small and a CLOP of large buffers.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include "nanet/contract/atomic.hpp"
 #include "nanet/contract/layout.hpp"
 #include "nanet/fabric/packet.hpp"
 
@@ -106,14 +106,6 @@ inline LinkView link_view(std::byte* at, std::uint32_t large_used) noexcept {
   return v;
 }
 
-// Orders the publication of an event before the reading of `listening`, and the reverse in the listener.
-inline void full_fence() noexcept {
-#ifdef __SANITIZE_THREAD__  // ThreadSanitizer has no model of fences
-  static std::atomic<unsigned> word;
-  word.fetch_add(1, std::memory_order_seq_cst);
-#else
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-#endif
-}
+using contract::full_fence;
 
 }  // namespace nanet::fabric::shm

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Node of the shared-memory backend: ports with their links, and the bell, a named pipe.
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <fstream>
 #include <mutex>
 #include <system_error>
 #include <unordered_map>
@@ -16,6 +14,7 @@
 
 #include "nanet/contract/consumer.hpp"
 #include "nanet/fabric/backend.hpp"
+#include "nanet/fabric/bell.hpp"
 #include "nanet/fabric/shm/channel.hpp"
 #include "nanet/fabric/shm/layout.hpp"
 #include "nanet/fabric/shm/region.hpp"
@@ -31,12 +30,6 @@ using contract::release;
 
 constexpr unsigned batch = 64;  // packets of one link in one poll
 
-// Yama (Linux, ptrace_scope 1) lets only parents read the memory of a process; peers are siblings.
-void allow_siblings() {
-  std::ifstream scope("/proc/sys/kernel/yama/ptrace_scope");
-  if (char c = 0; scope.get(c) && c == '1') prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
-}
-
 class ShmNode;
 
 class ShmPort final : public Port {
@@ -48,6 +41,13 @@ class ShmPort final : public Port {
   std::unique_ptr<Channel> open(Address peer, int& error) override;
   void publish(const Registration& registration) noexcept override;
   void withdraw(std::uint64_t key) noexcept override;
+  bool expose(const iovec* buffers, std::size_t count, Span* spans) noexcept override {
+    for (std::size_t i = 0; i < count; ++i)
+      spans[i] = {reinterpret_cast<std::uint64_t>(buffers[i].iov_base), buffers[i].iov_len};
+    return false;
+  }
+  void conceal(const Span*, std::size_t) noexcept override {}
+  void abandon(std::uint64_t) noexcept override {}
   void refuse_direct() noexcept override { release(header().refuse_direct, 1u); }
 
   PortHeader& header() const noexcept { return *reinterpret_cast<PortHeader*>(region_->mapping.at()); }
@@ -78,48 +78,31 @@ class ShmPort final : public Port {
 class ShmNode final : public Node {
  public:
   ShmNode(const char* directory, bool direct);
-  ~ShmNode() override;
   std::unique_ptr<Port> open(const Address* wanted) override {
     return std::make_unique<ShmPort>(*this, wanted);
   }
-  int bell() const noexcept override { return bell_.get(); }
+  int bell() const noexcept override { return bell_.fd(); }
   void listen(bool on) noexcept override {
     for (ShmPort* port : ports) relax(port->header().listening, std::uint32_t{on});
     if (on) full_fence();
     listening = on;
   }
-  void drain() noexcept override {
-    std::array<char, 256> bytes;
-    while (read(bell_.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size())) {
-    }
-  }
+  void drain() noexcept override { bell_.drain(); }
+  void rest() noexcept override { sched_yield(); }
+  std::uint32_t number() const noexcept { return bell_.number(); }
 
   const std::string directory;
   const bool direct;
-  std::uint32_t number = 0;
   bool listening = false;
   std::vector<ShmPort*> ports;
 
  private:
-  os::Fd bell_;
-  std::string path_;
+  OwnBell bell_;
 };
 
 ShmNode::ShmNode(const char* directory_name, bool direct_access)
-    : directory(directory_name), direct(direct_access) {
+    : directory(directory_name), direct(direct_access), bell_(directory) {
   if (direct) allow_siblings();
-  static std::atomic<std::uint32_t> numbers;
-  const auto pid = static_cast<std::uint32_t>(getpid());
-  number = numbers++;
-  path_ = bell_path(directory, pid, number);
-  unlink(path_.c_str());  // of an earlier process with this number
-  if (mkfifo(path_.c_str(), 0600) == 0)
-    bell_ = os::Fd(::open(path_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
-  if (!bell_) throw std::system_error(errno, std::generic_category(), "cannot create " + path_);
-}
-
-ShmNode::~ShmNode() {
-  unlink(path_.c_str());
 }
 
 ShmPort::ShmPort(ShmNode& node, const Address* wanted)
@@ -127,7 +110,7 @@ ShmPort::ShmPort(ShmNode& node, const Address* wanted)
   PortHeader& h = header();
   cookie_ = h.cookie;
   h.cookie_address = reinterpret_cast<std::uint64_t>(&cookie_);
-  h.bell = node.number;
+  h.bell = node.number();
   h.listening = node.listening;
   release(h.magic, magic);
   release(h.open, 1u);

@@ -120,11 +120,6 @@ std::string region_path(const std::string& directory, Address a) {
          std::to_string(a.y) + "." + std::to_string(a.z) + "." + std::to_string(a.port);
 }
 
-std::string bell_path(const std::string& directory, std::uint32_t pid, std::uint32_t bell) {
-  return directory + "/nanet-fi-" + std::to_string(getuid()) + "-bell-" + std::to_string(pid) + "." +
-         std::to_string(bell);
-}
-
 std::shared_ptr<OwnRegion> create_region(const std::string& directory, const Address* wanted) {
   Registry& r = registry();
   const std::lock_guard guard(r.mutex);

@@ -47,7 +47,6 @@ std::shared_ptr<OwnRegion> create_region(const std::string& directory, const Add
 std::shared_ptr<OwnRegion> own_region(Address address);
 
 std::string region_path(const std::string& directory, Address address);
-std::string bell_path(const std::string& directory, std::uint32_t pid, std::uint32_t bell);
 // False if no process holds the lock of the file. fd: not opened by the owner.
 bool locked(int fd) noexcept;
 
