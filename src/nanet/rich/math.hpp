@@ -355,16 +355,23 @@ struct Math {
   NANET_HD static std::uint32_t fitted(std::uint32_t hits) {
     return hits < max_event_hits ? hits : max_event_hits;
   }
-  // Result for the moments of an event with `hits` hits.
+  // Result for the moments of an event with `hits` hits; share: that of their number.
   NANET_HD Rings ring(const Moments<OneLane>& m, std::uint32_t hits) const {
+    return ring(m, hits, share(hits));
+  }
+  NANET_HD Rings ring(const Moments<OneLane>& m, std::uint32_t hits, float share) const {
     Rings rings;
     hits = fitted(hits);
     if (hits < parameters.min_hits || hits < 3) return rings;
     Fit<OneLane> fit;
-    if (!solve(m, static_cast<float>(hits), fit)) return rings;
+    if (!solve(m, static_cast<float>(hits), share, fit)) return rings;
     rings.count = 1;
     rings.ring[0] = {fit.x, fit.y, fit.r, fit.chi2_ndf, static_cast<std::uint8_t>(hits)};
     return rings;
+  }
+  // 1 / hits of an event; 0 for none.
+  NANET_HD static float share(std::uint32_t hits) {
+    return hits ? OneLane::reciprocal(static_cast<float>(fitted(hits))) : 0.0f;
   }
 
  private:

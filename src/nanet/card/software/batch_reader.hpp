@@ -36,7 +36,7 @@ class BatchReader {
                        const wire::mgp::Rules& rules = {})
       : sources_(std::move(sources)),
         rules_(rules),
-        requested_(sources_.size(), Batch::most),
+        requested_(sources_.size(), Batch::first_request),
         read_up_to_(sources_.size(), 0),
         stamp_(sources_.size(), 0),
         empty_(sources_.size()) {
@@ -105,6 +105,7 @@ class BatchReader {
         requested_[s] = own_.next_request(false);
         own_.release();
       } else {
+        requested_[s] = Batch::first_request;
         read_up_to_[s] = own_.before();
       }
     }
@@ -175,7 +176,7 @@ class BatchReader {
 
   std::vector<Source> sources_;
   wire::mgp::Rules rules_;
-  std::vector<std::size_t> requested_;  // per source: packets to request in the caller's thread
+  std::vector<std::size_t> requested_;  // per source: packets to request next, in the caller's thread
   std::vector<Nanoseconds> read_up_to_, stamp_;
   struct alignas(64) Empty {
     std::atomic<Nanoseconds> at{0};

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "nanet/os/affinity.hpp"
+#include "nanet/os/clock.hpp"
 
 namespace nanet::card {
 
@@ -37,14 +38,17 @@ bool Sender::abandoned(const contract::View& view, std::uint64_t n) noexcept {
   return !contract::posted(view, n, posted);  // a descriptor precedes the return
 }
 
-void Sender::linger() const noexcept {
-  constexpr unsigned looks = 8;
+void Sender::linger(bool quiet) const noexcept {
+  constexpr unsigned looks = 8, looks_quiet = 40;
+  constexpr Nanoseconds soon = 20'000;
   const std::uint64_t n = table_.next;
   if (n >= table_.end || table_.status(n) != Status::closed) return;
   const contract::MailboxWriter& mailbox = consumers_.events[consumers_.device_of(n)].mailbox();
   if (!mailbox) return;
   const std::uint32_t buffer = consumers_.view_of(n).buffer_of(n);
-  for (unsigned i = 0; i < looks && !mailbox.answered(n, buffer); ++i) os::spin();
+  const bool alone = quiet && n + 1 == table_.end && os::monotonic_now() - table_.slot(n).closed < soon;
+  const unsigned most = alone ? looks_quiet : looks;
+  for (unsigned i = 0; i < most && !mailbox.answered(n, buffer); ++i) os::spin();
 }
 
 // Fills the batch with the numbers that can leave now, in order. At its deadline a number is answered

@@ -48,8 +48,9 @@ class Sender {
     return passed;
   }
   // Waits a third of a microsecond for an answer in a mailbox to the next number: a round of the card takes
-  // longer.
-  void linger() const noexcept;
+  // longer. quiet: no packet has come in this round, and the next one would cost a call of the system; then
+  // up to two microseconds for the only number, soon after it was closed.
+  void linger(bool quiet) const noexcept;
   // Reports late frames whose buffers have been returned: the consumer's answers are final. Called at the end
   // of a run.
   void reap_all() noexcept;

@@ -73,13 +73,14 @@ bool SoftwareCard::receive() noexcept {
     any |= port->read();
     port->stream().receiver().expire(port->read_up_to());
   }
+  quiet_ = !any;
   return any;
 }
 
 bool SoftwareCard::send() noexcept {
   bool any = false;
   for (auto& port : ports_) {
-    port->stream().sender().linger();
+    port->stream().sender().linger(quiet_ && !port->threaded());
     any |= port->send_answers();
   }
   return any;

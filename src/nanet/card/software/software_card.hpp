@@ -98,6 +98,7 @@ class SoftwareCard : public Card {
 
  private:
   std::vector<std::unique_ptr<SoftwarePort>> ports_;
+  bool quiet_ = false;  // no packet has come in the last round
   std::uint8_t next_stream_ = 0;
 };
 

@@ -74,6 +74,13 @@ struct Block {
   __device__ static bool any(const F& f) {
     return __syncthreads_or(f(threadIdx.x)) != 0;
   }
+  // Whether f(i) is true for all i < n, in every thread; each warp evaluates all of them. No step.
+  template <class F>
+  __device__ static bool every(std::uint32_t n, const F& f) {
+    bool is = true;
+    for (std::uint32_t i = threadIdx.x & 31u; i < n; i += 32) is = f(i) && is;
+    return __all_sync(0xFFFFFFFFu, is) != 0;
+  }
   // f() in thread 0; its writes are visible to the others after the next step.
   template <class F>
   __device__ static void one(const F& f) {
@@ -167,6 +174,12 @@ struct Block {
     bool is = false;
     for (unsigned t = 0; t < threads(); ++t) is |= f(t);
     return is;
+  }
+  template <class F>
+  static bool every(std::uint32_t n, const F& f) {
+    for (std::uint32_t i = 0; i < n; ++i)
+      if (!f(i)) return false;
+    return true;
   }
   template <class F>
   static void one(const F& f) {

@@ -106,6 +106,11 @@ struct NoLines {
   NANET_DEVICE static Unit index(unsigned, std::uint32_t) { return {}; }
 };
 
+// Flags of a frame: a board or a part of its data is missing.
+NANET_HD inline constexpr bool is_incomplete(std::uint16_t flags) {
+  return !(flags & contract::event_flag::complete) || (flags & contract::event_flag::truncated);
+}
+
 template <class A, class B>
 class BufferWork {
  public:
@@ -124,24 +129,43 @@ class BufferWork {
         large_tables_(lay_out(large + std::size_t{sizes.large_stride} * sizes.boards, sizes.fragments,
                               sizes.lists, sizes.large_hits())) {}
 
+#ifdef __CUDACC__
+
+  // Memory of a call for events in slots, without conditions.
+  __device__ SlotsCall<A> slots_call(const typename PlaneOf<A>::type* plane) const
+    requires Summed<A>
+  {
+    return FrameWork<A, B>::slots_call(s_, small_tables_, plane, nullptr);
+  }
+  // A frame of one board whose events answer_slots() has finished; sampled: its bytes are copied from the
+  // mailbox. All threads.
+  template <class Lines>
+  __device__ void adopt(FrameWork<A, B>& work, const Lines& lines, std::uint32_t events, std::uint32_t frame,
+                        bool sampled) {
+    Bytes in;
+    if (sampled && !take(lines, in)) in.shared = false;
+    work.adopt(in, small_tables_, events, frame);
+  }
+
+#endif
+
   // bytes: sum over the boards, from the queue entry. copy(to, from, n): called by all threads, n a multiple
   // of 16; copy.wait(): waits for this thread's copies. lines: a frame's segments in a mailbox. answer: place
-  // of the packet in the mailbox. sampled(work, frame): gather packets, called after each payload, whose rows
-  // the next one overwrites. Leaves packet, counts and trace (except n, frame, seen and posted) in shared
-  // memory.
+  // of the packet in the mailbox. answered: the frame has been adopted, and its packet written to `answer`.
+  // sampled(work, frame): gather packets, called after each payload, whose rows the next one overwrites.
+  // Leaves packet, counts and trace (except n, frame, seen and posted) in shared memory.
   template <class Copy, class Clock, class Sampled, class Lines = NoLines, class Answer = AnswerLines>
   NANET_DEVICE NANET_INLINED void run(FrameWork<A, B>& work, const std::byte* buffer, std::uint16_t flags,
                                       std::uint32_t frame, std::uint32_t bytes, const Copy& copy,
                                       const Clock& clock, const Sampled& sampled, const Lines& lines = {},
-                                      const Answer& answer = {}) {
+                                      const Answer& answer = {}, bool answered = false) {
     if constexpr (!Lines::prepared) work.begin();
     trigger::Trace& trace = s_.trace;
     const bool whole = sizes_.frame;
-    bool answered = false;
     Payloads payloads;
     if (!whole) payloads.start = payloads.began = clock();
     // One pass for a frame, one per payload otherwise: a single call of work() keeps the code small.
-    for (;;) {
+    while (!answered) {
       Bytes in;
       std::uint32_t of = frame;
       bool incomplete = false;
@@ -150,7 +174,7 @@ class BufferWork {
           lines.await_entry();
           in = gather(buffer, bytes, copy);
         }
-        incomplete = !(flags & contract::event_flag::complete) || (flags & contract::event_flag::truncated);
+        incomplete = is_incomplete(flags);
         if constexpr (Summed<A> && Lines::indexes)
           if (in.indexed &&
               work.work_indexed(in, small_, small_tables_, frame, incomplete, clock, answer, answered))

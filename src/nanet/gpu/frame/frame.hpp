@@ -15,6 +15,7 @@
 namespace nanet::gpu {
 
 inline constexpr unsigned packet_words = contract::send_buffer_bytes / 4;
+inline constexpr unsigned most_slots = 32;  // events of a packet that slots.cuh takes
 
 // Options of frame processing.
 struct FrameOptions {
@@ -40,6 +41,11 @@ struct FrameShared {
   std::uint32_t disorder;       // events not in order of time, or without a primitive
   std::uint32_t units_missing;  // a unit of the mailbox has not arrived
   std::uint32_t careful;        // an event of an indexed frame needs the careful way
+  // Events in slots that have been unpacked before the event line came (resident/slots_ahead.cuh): mark of
+  // their number, and that of the packet's header; whether some event takes another way; events answered.
+  std::uint32_t unpacked[most_slots], unpacked_header, not_ahead, ahead;
+  std::uint32_t slots_head[2];  // first words of that packet
+  std::uint64_t expected;       // number whose units are loaded; all ones: none
   std::uint32_t with_rings[rich::max_rings + 1];
   trigger::Trace trace;
 };
@@ -136,6 +142,8 @@ class FrameWork {
       s.primitives = s.stamp = 0;
       s.events = s.below = s.overflow = s.rings = s.duplicates = s.masked = s.valid = 0;
       s.taken = s.disorder = s.units_missing = s.careful = 0;
+      s.not_ahead = s.ahead = 0;
+      s.expected = ~std::uint64_t{0};
       for (std::uint32_t& n : s.downscaled) n = 0;
       for (std::uint32_t& n : s.with_rings) n = 0;
     });
@@ -238,32 +246,40 @@ class FrameWork {
     const std::byte* const at = small + (in.at - small);
     const std::uint32_t bytes = in.bytes[0];
     if (!algorithm_.whole || in.boards != 1 || !in.shared || bytes < 16 || blockDim.x < 64) return false;
-    const std::uint32_t next = full_word(at + 4), length = next & 0xFFFF, said = next >> 16 & 0xFF;
-    const bool fixed = full_word(at) >> 28 & 1, alone = (length + 15) / 16 * 16 + 16 > bytes;
-    if (!fixed || !alone || length < 16 || length > bytes) return false;
-    const std::uint32_t fit = (length - 16) / fixed_slot_bytes, n = said < fit ? said : fit;
-    if (n == 0 || n > SlotsCall<A>::most) return false;
+    const std::uint32_t n = SlotsHeader(full_word(at), full_word(at + 4), bytes).events;
+    if (n == 0) return false;
     if (workspace_.rings) B::one([&] { note(in); });
-    SlotsCall<A> call;
-    call.slots = shared_address(at + 16);
-    call.sums = shared_address(tables.fragment);
-    call.pm = shared_address(tables.pm);
-    call.event = shared_address(tables.event);
-    call.order = shared_address(tables.slot);
-    call.frame_shared = shared_address(&s_);
-    call.plane = shared_address(workspace_.plane);
-    call.conditions = workspace_.conditions;
+    SlotsCall<A> call = slots_call(s_, tables, workspace_.plane, workspace_.conditions);
     call.events = n;
     call.frame = frame;
     call.incomplete = incomplete;
     call.rings = workspace_.rings;
-    call.key = shared_address(tables.key);
     call.answer = answer;
-    if (!process_slots<A>(call, algorithm_, options_, clock)) return false;
-    tables_ = tables;
-    events_ = n;
-    frame_ = frame;
+    if (!process_slots<A>(call, shared_address(at + 16), algorithm_, options_, clock)) return false;
+    adopt(tables, n, frame);
     return true;
+  }
+  // Takes over the events that answer_slots() has finished; in: their bytes. Visible after the next step.
+  __device__ void adopt(const Bytes& in, const Tables& tables, std::uint32_t events, std::uint32_t frame) {
+    if (workspace_.rings) B::one([&] { note(in); });
+    adopt(tables, events, frame);
+  }
+  // Memory of a call for events in slots.
+  __device__ static SlotsCall<A> slots_call(const FrameShared& shared, const Tables& tables,
+                                            const typename PlaneOf<A>::type* plane,
+                                            const std::int16_t* conditions)
+    requires Summed<A>
+  {
+    SlotsCall<A> call;
+    call.sums = shared_address(tables.fragment);
+    call.pm = shared_address(tables.pm);
+    call.event = shared_address(tables.event);
+    call.order = shared_address(tables.slot);
+    call.key = shared_address(tables.key);
+    call.frame_shared = shared_address(&shared);
+    call.plane = shared_address(plane);
+    call.conditions = conditions;
+    return call;
   }
 
 #endif
@@ -299,6 +315,11 @@ class FrameWork {
 
  private:
   NANET_DEVICE void write_header(std::uint32_t frame) { gpu::write_header(s_, options_, frame); }
+  NANET_DEVICE void adopt(const Tables& tables, std::uint32_t events, std::uint32_t frame) {
+    tables_ = tables;
+    events_ = events;
+    frame_ = frame;
+  }
 
   // Records the location of the bytes, if in shared memory.
   NANET_DEVICE void note(const Bytes& in) {

@@ -15,7 +15,7 @@ class IndexedFrame {
   static constexpr std::uint32_t most = contract::index_entries, fragments = join_boards * most;
   static_assert(contract::index_boards == join_boards && most == most_members);
   enum class Result : std::uint8_t {
-    other,      // not done, without effect on packet and counts: the frame needs the careful way
+    other,      // not done, without effect on the counts: the frame needs the careful way
     unordered,  // events and counts are ready; primitives are to be ordered
     answered
   };
@@ -51,43 +51,38 @@ class IndexedFrame {
     events = B::number(t_.slot, total, s_.merge.room,
                        [&](std::uint32_t slot, std::uint32_t e) { reconstruct(e, ~t_.slot[slot]); });
     if (s_.careful) return Result::other;
-    constexpr std::uint32_t header = wire::mtp::header_bytes / 4;
     const std::uint32_t words = events ? header + 1 + events : header;
-    const bool fits = events <= wire::mtp::max_primitives && words <= packet_words;
+    const bool fits = events <= most_primitives;
+    const bool ordered = fits && B::every(events, [&](std::uint32_t e) {
+                           const std::uint32_t key = t_.key[e];
+                           return key != no_primitive && (e == 0 || t_.key[e - 1] <= key);
+                         });
+    const std::uint32_t head[header] = {options_.source << 24 | (frame_ & 0xFFFFFF),
+                                        events << 16 | 4 * words};
     B::each([&](unsigned t) {
-      for (std::uint32_t e = t; e < events; e += B::threads()) {
-        const BuiltEvent event = t_.event[e];
-        count(event);
-        const std::uint32_t key = t_.key[e];
-        if (key == no_primitive || (e > 0 && t_.key[e - 1] > key))
-          s_.disorder = 1;
-        else if (fits)
-          s_.packet[header + 1 + e] = static_cast<std::uint32_t>(event.primitive) << 16 | event.time;
-      }
-      if (t == 0) {
-        s_.packet[0] = options_.source << 24 | (frame_ & 0xFFFFFF);
-        s_.packet[1] = events << 16 | 4 * words;
-        if (events) s_.packet[header] = frame_ & 0xFFFFFF;
-        s_.events += events;
-        s_.trace.reconstructed = clock();
-      }
+      if (ordered) answer.write(head, frame_ & 0xFFFFFF, s_.packet, words, t, B::threads());
+      for (std::uint32_t e = t; e < events; e += B::threads()) count(t_.event[e]);
+      if (t != 0) return;
+      s_.events += events;
+      s_.trace.reconstructed = clock();
+      if (!ordered) return;
+      s_.packet[0] = head[0];
+      s_.packet[1] = head[1];
+      if (events) s_.packet[header] = frame_ & 0xFFFFFF;
+      s_.words = words;
+      s_.primitives = events;
+      s_.stamp = frame_;
     });
-    const bool ordered = fits && !s_.disorder;
-    if (ordered) {
-      B::each([&](unsigned t) {
-        answer.write(s_.packet, words, t, B::threads());
-        if (t != 0) return;
-        s_.words = words;
-        s_.primitives = events;
-        s_.stamp = frame_;
-      });
-    }
     if (workspace_.rings) unpack(events);
     return ordered ? Result::answered : Result::unordered;
   }
 
  private:
   static constexpr std::uint32_t no_primitive = ~std::uint32_t{0};
+  static constexpr std::uint32_t header = wire::mtp::header_bytes / 4;
+  static constexpr std::uint32_t most_primitives =  // of an answer
+      wire::mtp::max_primitives < packet_words - header - 1 ? wire::mtp::max_primitives
+                                                            : packet_words - header - 1;
   // BuiltEvent::members until the counts are taken: no primitive, suppressed, kind, rings.
   static constexpr unsigned below_bit = 0, scaled_bit = 1, kind_at = 2, rings_at = 8;
 
@@ -105,17 +100,37 @@ class IndexedFrame {
   NANET_DEVICE Info* infos() const { return reinterpret_cast<Info*>(t_.member); }
   NANET_DEVICE std::uint32_t* event_members() const { return t_.slot + fragments; }
 
-  // f(board, fragment) for the thread's share of the fragments; false if it is false for any.
+  // f(board, fragment) for the thread's share of the fragments; false if it is false for any. Fragments are
+  // numbered through all boards: a usual frame has fewer than half of the block's threads.
   template <class F>
   NANET_DEVICE bool each_fragment(unsigned t, unsigned threads, const F& f) const {
-    const unsigned b = t % join_boards;
-    std::uint32_t count = 0;
+    std::uint32_t end[join_boards], total = 0;
+    NANET_UNROLLED
+    for (unsigned c = 0; c < join_boards; ++c) end[c] = total += in_.fragments[c];
+    bool good = true;
+    for (std::uint32_t x = t; x < total; x += threads) {
+      unsigned b = 0;
+      std::uint32_t first = 0;
+      NANET_UNROLLED
+      for (unsigned c = 0; c + 1 < join_boards; ++c)
+        if (x >= end[c]) {
+          b = c + 1;
+          first = end[c];
+        }
+      good = f(b, x - first) && good;
+    }
+    return good;
+  }
+  // Index of a board; sound: the packets are the usual ones, with as many fragments as the index.
+  NANET_DEVICE IndexedBoard board(unsigned own) const {
+    std::uint32_t bytes = 0, count = 0;
     NANET_UNROLLED
     for (unsigned c = 0; c < join_boards; ++c)
-      if (c == b) count = in_.fragments[c];
-    bool good = true;
-    for (std::uint32_t i = t / join_boards; i < count; i += threads / join_boards) good = f(b, i) && good;
-    return good;
+      if (c == own) {
+        bytes = in_.bytes[c];
+        count = in_.fragments[c];
+      }
+    return {at_ + std::size_t{own} * in_.stride, bytes, count, s_.merge.index[own]};
   }
   NANET_DEVICE bool join(unsigned t, unsigned threads) const {
     const auto time = [&](unsigned c, std::uint32_t i) {
@@ -128,23 +143,21 @@ class IndexedFrame {
   }
   // Checks the thread's fragments, and sums their hits. Returns false for any but the usual bytes.
   NANET_DEVICE bool sum(unsigned t, unsigned threads) const {
-    const unsigned own = t % join_boards;
-    std::uint32_t bytes = 0, count = 0;
-    NANET_UNROLLED
-    for (unsigned c = 0; c < join_boards; ++c)
-      if (c == own) {
-        bytes = in_.bytes[c];
-        count = in_.fragments[c];
-      }
-    if (own >= in_.boards) return count == 0;
-    const std::byte* const segment = at_ + std::size_t{own} * in_.stride;
-    const IndexedBoard board(segment, bytes, count, s_.merge.index[own]);
-    if (!board.sound()) return false;
-    return each_fragment(t, threads, [&](unsigned b, std::uint32_t i) {
-      const IndexedBoard::Found found = board(i);
-      return found.sound && add_hits(segment + found.offset + 8, found, b * most + i,
-                                     contract::IndexEntry::time(s_.merge.index[b][i]));
-    });
+    // Boards without fragments too; by the threads that have the fewest fragments.
+    const unsigned last = threads - 1 - t;
+    bool good = true;
+    if (last < in_.boards) good = board(last).sound();
+    return each_fragment(t, threads,
+                         [&](unsigned b, std::uint32_t i) {
+                           if (b >= in_.boards) return false;
+                           const IndexedBoard own = board(b);
+                           if (!own.sound()) return false;
+                           const IndexedBoard::Found found = own(i);
+                           const std::byte* const segment = at_ + std::size_t{b} * in_.stride;
+                           return found.sound && add_hits(segment + found.offset + 8, found, b * most + i,
+                                                          contract::IndexEntry::time(s_.merge.index[b][i]));
+                         }) &&
+           good;
   }
   NANET_DEVICE bool add_hits(const std::byte* hits, const IndexedBoard::Found& found, std::uint32_t to,
                              std::uint32_t time) const {
@@ -246,6 +259,7 @@ class IndexedFrame {
     }
     t_.event[e] = event;
     t_.key[e] = id ? time << 16 | e : no_primitive;
+    if (e < most_primitives) s_.packet[header + 1 + e] = id << 16 | time;
   }
   NANET_DEVICE void count(const BuiltEvent& event) const {
     const std::uint32_t flags = event.members;

@@ -29,6 +29,10 @@ struct ClaimedEvent {
   __device__ std::int64_t closed() const {
     return static_cast<std::int64_t>(std::uint64_t{line.word[5]} << 32 | line.word[4]);
   }
+  __device__ bool has_buffer(const Resident& r) const {
+    return type() == static_cast<std::uint32_t>(contract::EventType::receive_done) &&
+           buffer() < r.shape.buffers;
+  }
   __device__ std::uint64_t n() const { return contract::unwrap_counter(line.word[6], reference); }
 };
 
@@ -119,22 +123,23 @@ __device__ inline Sixteen take(const Resident& r, ClaimedEvent& out) {
     out.lag = lag;
     out.keep_from = keep_from;
     out.found = found;
-    if (found == ClaimedEvent::event) {  // the next blocks may start polling
-      atomicMax(reinterpret_cast<unsigned long long*>(&state.frontier),
-                static_cast<unsigned long long>(k + 1));
-      store_relaxed_device(&state.reference, out.n());
-      if (out.type() == static_cast<std::uint32_t>(contract::EventType::receive_done))
-        atomicMax(reinterpret_cast<unsigned long long*>(&state.next),
-                  static_cast<unsigned long long>(out.n() + r.shape.devices));
-    }
   }
   return part;
 }
 
-// Reads the entry again, after its lap; the caller uses the result later. Units of an event line are valid
-// each.
-__device__ inline Sixteen look_again(const Resident& r, std::uint64_t k, const Sixteen& part) {
-  if (r.mailbox.input) return part;
+// Announces the claimed entry: the next blocks may start polling. One thread.
+__device__ inline void announce(const Resident& r, const ClaimedEvent& claimed) {
+  QueueState& state = *r.state;
+  atomicMax(reinterpret_cast<unsigned long long*>(&state.frontier),
+            static_cast<unsigned long long>(claimed.k + 1));
+  store_relaxed_device(&state.reference, claimed.n());
+  if (claimed.type() == static_cast<std::uint32_t>(contract::EventType::receive_done))
+    atomicMax(reinterpret_cast<unsigned long long*>(&state.next),
+              static_cast<unsigned long long>(claimed.n() + r.shape.devices));
+}
+
+// Reads an entry of the queue again, after its lap; the caller uses the result later.
+__device__ inline Sixteen look_again(const Resident& r, std::uint64_t k) {
   const auto* const e = reinterpret_cast<const Sixteen*>(r.queue + contract::entry_index(r.shape, k));
   return load_relaxed_system(e + (threadIdx.x & 1));
 }

@@ -57,19 +57,23 @@ __device__ __forceinline__ EarlyUnits take_early(const Resident& r, BufferWork<A
   const std::uint64_t k = claimed.k;
   std::uint32_t missing = mine;
   const volatile std::uint32_t& waiting = claimed.waiting;
+  // The next frame's number and the queue's head are loaded together with the units of the last number.
+  std::uint64_t next = load_relaxed_device(&r.state->next);
+  std::uint64_t frontier = load_relaxed_device(&r.state->frontier);
   do {
-    const std::uint64_t n = load_relaxed_device(&r.state->next);
-    const bool near = k < load_relaxed_device(&r.state->frontier) + r.early_distance;
-    if (n != early.n) {
-      early.n = n;
+    if (next != early.n) {
+      early.n = next;
       missing = mine;
     }
-    const FrameUnits lines{r, n};
-    if (near && missing && lines.mark()) {
+    const FrameUnits lines{r, early.n};
+    const bool near = k < frontier + r.early_distance && lines.mark();
+    next = load_relaxed_device(&r.state->next);
+    frontier = load_relaxed_device(&r.state->frontier);
+    if (near && missing) {
       work.take_some(lines, units, missing);
       if (r.early_pause) __nanosleep(r.early_pause);
     } else {
-      __nanosleep(100);
+      __nanosleep(near ? 20 : 100);
     }
   } while (waiting);
   early.had = mine & ~missing;

@@ -14,6 +14,7 @@
 #include "nanet/gpu/resident/frame_lines.cuh"
 #include "nanet/gpu/resident/sampled.hpp"
 #include "nanet/gpu/resident/serving.cuh"
+#include "nanet/gpu/resident/slots_ahead.cuh"
 #include "nanet/gpu/resident/task_queue.cuh"
 #include "nanet/rich/geometry.hpp"
 #include "nanet/trigger/account/physics.hpp"
@@ -169,6 +170,8 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
                                    shared_fragments);
   const std::size_t buffer_bytes = r.shape.buffer_bytes();
   const bool first_warp = threadIdx.x < 32;
+  bool ahead = false;  // events in slots are unpacked before the event line comes
+  if constexpr (Summed<A>) ahead = SlotsAhead<A>::possible(r, algorithm);
   Sixteen half{}, again{};  // in the first warp
   trigger::ServiceTime service;
   for (bool claim = true;;) {
@@ -182,7 +185,15 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
     }
     EarlyUnits early;
     if (!first_warp) {
-      if (claim) early = take_early(r, buffer_work, claimed);
+      bool others = claim;
+      if constexpr (Summed<A>)
+        if (claim && ahead) {
+          const SlotsCall<A> call = buffer_work.slots_call(workspace.plane);
+          const EarlySlots slots = SlotsAhead<A>(r, call).await(claimed);
+          others = slots.other;
+          if (!others) settle_claimed(r, call, claimed, slots);
+        }
+      if (others) early = take_early(r, buffer_work, claimed);
     } else {
       if (claim) {
         half = take(r, claimed);
@@ -191,20 +202,29 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
         fill(r, claimed, half);
         if (threadIdx.x == 0) claimed.found = ClaimedEvent::event;
       }
-      if (threadIdx.x == 0) *const_cast<volatile std::uint32_t*>(&claimed.waiting) = 0;
       // Before run(): nvcc 13.0 leaves thread 0 diverged at a barrier if run() itself returns early.
-      if (threadIdx.x == 0)
+      if (threadIdx.x == 0) {
         claimed.skipped = claimed.found == ClaimedEvent::event && skips(r, claimed, service.expected());
+        __threadfence_block();
+        *const_cast<volatile std::uint32_t*>(&claimed.waiting) = 0;
+      }
+      __syncwarp();
+      if constexpr (Summed<A>)
+        if (claim && ahead) {
+          const std::uint32_t events =
+              answer_claimed(r, buffer_work.slots_call(workspace.plane), algorithm, claimed, rings);
+          if (threadIdx.x == 0) shared.ahead = events;
+        }
     }
     __syncthreads();
     if (claimed.found == ClaimedEvent::over) return;
     const std::uint64_t n = claimed.n(), k = claimed.k;
     const std::uint32_t frame = claimed.frame(), buffer = claimed.buffer();
     const std::uint32_t lap = contract::entry_lap(r.shape, k);
-    const bool has_buffer = claimed.type() == static_cast<std::uint32_t>(contract::EventType::receive_done) &&
-                            buffer < r.shape.buffers;
+    const bool has_buffer = claimed.has_buffer(r);
     const bool received = has_buffer && !claimed.skipped;
-    if (first_warp) again = look_again(r, k, half);
+    if (threadIdx.x == 32 && claim) announce(r, claimed);
+    if (first_warp && !r.mailbox.input) again = look_again(r, k);
     workspace.rings = !r.sizes.frame || frame % sample_every == 0 ? rings : nullptr;
     if (received) workspace.conditions = conditions_of(r, n, *memory.conditions);
     FrameWork<A, Block> work(algorithm, r.options, shared, workspace);
@@ -212,17 +232,27 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
       if (r.injection.kind != Injection::Kind::none && n >= r.injection.at) misbehave(r);
       const std::int64_t offset = claimed.offset;
       const auto clock = [offset] { return device_time() + offset; };
+      bool answered = false;
+      if constexpr (Summed<A>) {
+        answered = shared.ahead != 0;
+        if (answered)
+          buffer_work.adopt(work, SegmentLines(r, claimed, lap, {}), shared.ahead, frame,
+                            workspace.rings != nullptr);
+      }
       buffer_work.run(
           work, r.clop + buffer_bytes * buffer, claimed.flags(), frame, claimed.bytes(), BlockCopy{}, clock,
           [&](const auto& payload, std::uint32_t of) {
             if (of % sample_every == 0) sample(r, payload, of, n, rings);
           },
-          SegmentLines(r, claimed, lap, early), answer_lines(r, n, buffer));
+          SegmentLines(r, claimed, lap, early), answer_lines(r, n, buffer), answered);
     }
-    // The entry is unchanged since the first read.
+    // The entry is unchanged since the first read. The units of an event line are valid each.
     if (first_warp) {
-      const bool same = __shfl_sync(0xFFFFFFFFu, again == half, 0);
-      const bool there = validity(r, again, lap) == contract::Poll::event;
+      bool same = true, there = true;
+      if (!r.mailbox.input) {
+        same = __shfl_sync(0xFFFFFFFFu, again == half, 0);
+        there = validity(r, again, lap) == contract::Poll::event;
+      }
       if (threadIdx.x == 0) {
         claimed.confirmed = !there ? ClaimedEvent::over : same ? ClaimedEvent::event : ClaimedEvent::again;
         shared.trace.n = n;
