@@ -19,7 +19,7 @@ module merge_walk
     output logic [15:0] hits,
 
     /*
-     * read of 16 B; data six cycles after the grant, two of a direct one
+     * read of 16 B; data seven cycles after the grant, three of a direct one
      */
     output merge_read_t  rd,
     input  logic         rd_ready,
@@ -56,7 +56,7 @@ module merge_walk
   assign event_flags     = rd_data[63:56];
 
   state_e state_q;
-  logic [5:0] wait_q;
+  logic [6:0] wait_q;
   logic [4:0] page_q;  // its numbers are kept by the store
   logic page_valid_q, direct_q, arrived;
   logic [5:0] slot_q;
@@ -76,7 +76,7 @@ module merge_walk
   assign rd.slot    = slot_q;
   assign rd.direct  = page_valid_q && rd.offset[12:8] == page_q;
   assign rd.keep    = !rd.direct;
-  assign arrived    = direct_q ? wait_q[1] : wait_q[5];
+  assign arrived    = direct_q ? wait_q[2] : wait_q[6];
   assign rd.offset  = state_q == WalkPacket ? packet_q[12:0] : at_q;
   assign found      = '{at: at_q + 13'd8, since: since, stored: stored[5:0],
                         truncated: event_flags[0] || seen > stored};
@@ -84,7 +84,7 @@ module merge_walk
   assign found_valid = state_q == WalkFragmentWait && arrived;
 
   always_ff @(posedge clk) begin
-    wait_q <= arrived ? '0 : {wait_q[4:0], rd.valid && rd_ready};
+    wait_q <= arrived ? '0 : {wait_q[5:0], rd.valid && rd_ready};
     late_q <= found_valid && since < newest_q;
     if (rd.valid && rd_ready) begin
       direct_q     <= rd.direct;
