@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,7 @@ def _replay(capture: str, answers: str, algorithm: str, device: str, name: str) 
     return result
 
 
-def _add(sheet: Sheet, algorithm: str, device: str, runs: dict[str, Sequence[dict[str, Any]]]) -> None:
+def _add(sheet: Sheet, algorithm: str, device: str, runs: Mapping[str, Sequence[dict[str, Any]]]) -> None:
     """Rows and figures of one device."""
     kind = device.partition(":")[0]
     for name, results in runs.items():
