@@ -220,7 +220,7 @@ module stream_trigger
   assign read_bin = request && !reg_req.write && at[9] && !unit_rst_q;
 
   // The masks' registers, as they are read: a memory, as a selection among them takes more logic.
-  (* no_rw_check *) logic [31:0] mask_words[4 * Masks];
+  (* no_rw_check, ram_style = "distributed" *) logic [31:0] mask_words[4 * Masks];
   logic [31:0] mask_word;
   always_comb begin
     mask_word = reg_req.wdata;
