@@ -22,6 +22,7 @@ from nanet.bench import (
     Sheet,
     answers,
     loopback,
+    merging,
     overload,
     peers,
     rings_cuda,
@@ -390,6 +391,34 @@ def test_unica_reports_a_failed_check_of_the_simulation():
     )
     with pytest.raises(RuntimeError, match="ttc_frames: argument 3 is missing"):
         simulation.totals(program, 1, 1)
+
+
+def test_merging_gives_the_same_answers_and_both_times():
+    sheet = Sheet(lambda _: None)
+    merging.run(Settings(events=5000, runs=2, device="cpu"), sheet)
+    segments, merged = sheet.rows
+    assert (segments["input"], merged["input"]) == merging.INPUTS
+    assert segments["frames"] == merged["frames"] > 70
+    assert segments["events"] == merged["events"] > 4500
+    for row in sheet.rows:
+        name = f"cpu_{row['input']}_build"
+        assert sheet.figures[f"{name}_us"] == row["build_p50_us"] > 0
+        assert sheet.figures[f"{name}_to_post_us"] > row["reconstruct_p50_us"] > 0
+
+
+def test_merging_refuses_a_run_in_which_nothing_was_merged(monkeypatch):
+    frames = iter((0, 3))
+    result = {"account_closes": True, "frames_unmerged": 0}
+
+    class Replay:
+        def __init__(self, options):
+            self.result = lambda: {**result, "frames_unmerged": next(frames)}
+            self.run = lambda: Path(options["mtp"]).write_bytes(b"")
+
+    monkeypatch.setattr(merging, "generate_capture", lambda *_: None)
+    monkeypatch.setattr(_core, "Replay", Replay)
+    with pytest.raises(RuntimeError, match="3 frames of the capture could not be merged"):
+        merging.run(Settings(runs=1, device="cpu"), Sheet(lambda _: None))
 
 
 @pytest.mark.skipif(

@@ -103,7 +103,8 @@ def check_card(loop: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
     assert card["sent"] == loop["triggers"]
     # Every release is exact within a cycle of the card's clock, and is the one that software decides.
     assert card["release_cycles"]["max"] - card["release_cycles"]["min"] <= 1
-    assert card["overflow"] == card["missed"] == card["time_lost"] == card["early"] == card["choked"] == 0
+    assert card["overflow"] == card["missed"] == card["time_lost"] == card["early"] == 0
+    assert card["specials"]["sob"] == card["specials"]["eob"] == 1
     assert result["card"] == "gateware"
     assert result["account_closes"]
     return card
@@ -126,13 +127,33 @@ def test_the_simulated_card_releases_the_triggers(nanet: Callable[..., Any]) -> 
     assert loop["latency_us"] == pytest.approx(200, abs=0.03)
     assert loop["boards_latency_us"] > 200 + 500
     # The card's time stands while the consumer works, so the speed of this host makes no decision late.
-    assert card["late"] == card["untimed"] == card["flushed"] == card["differs"] == 0
+    assert card["late"] == card["untimed"] == card["flushed"] == card["differs"] == card["choked"] == 0
+    assert card["specials"]["choke_on"] == card["specials"]["choke_off"] == 0
     assert loop["slack_us"]["min"] > 0
     if not loop["late"]:
         assert result["events_incomplete"] == 0
         assert result["triggers_in_time_share"] == 1.0
         assert sum(row["kept"] for row in loop["kept_by_rings"]) > 0.98 * loop["triggers"]
     assert "released at t + L + " in done.stderr
+
+
+@gateware
+@pytest.mark.serial
+def test_a_choked_card_releases_nothing_until_l_after(nanet: Callable[..., Any]) -> None:
+    # L is 16 frames of 47; the choke begins after the first releases.
+    done = nanet(
+        "demo", "--final", "--card", "gateware", "--speed", "0.0005", "--duration", "0.6", "--latency-us",
+        "100", "--masks", "0/0/1/5", "--choke", "24+4", "--report", "", *RUN, timeout=200,
+    )  # fmt: skip
+    result = json.loads(done.stdout)
+    loop = check_loop(result)
+    card = check_card(loop, result)
+    assert card["choked"] > 0
+    assert card["sent"] > 0
+    assert card["specials"] == {"sob": 1, "eob": 1, "choke_on": 1, "choke_off": 1}
+    assert result["choke"]["raised"] == 1
+    assert result["triggers_in_time_share"] < 1
+    assert f"{card['choked']} choked" in done.stderr
 
 
 @gateware
@@ -224,7 +245,13 @@ def test_options_that_do_not_fit_are_named(nanet: Callable[..., Any]) -> None:
         with pytest.raises(UsageError, match=text):
             Final(**values)
     with pytest.raises(UsageError, match=r"demo\.nodes = 2"):
-        check_final(Demo(final=True, nodes=2), Card())
+        check_final(Demo(final=True, nodes=2), Card(), Final())
+    for card, demo in ((Card(), Demo(final=True)), (Card(card="gateware"), Demo())):
+        with pytest.raises(UsageError, match=r"final\.choke = '5\+1'"):
+            check_final(demo, card, Final(choke="5+1"))
+    for wrong in ("5", "5+0", "-5+1", "5+1+1", f"{1 << 62}+1"):
+        with pytest.raises(UsageError, match=r"final\.choke"):
+            Final(choke=wrong)
 
 
 def test_page_and_metrics_show_the_loop(tmp_path: Path) -> None:

@@ -43,11 +43,16 @@ def replay(path: Path, card: str, options: dict[str, Any]) -> tuple[dict[str, An
 
 
 def check(path: Path, boards: tuple[int, ...] = (0, 1, 2, 3), **core: Any) -> dict[str, Any]:
-    """Asserts that both cards agree with these options; returns the gateware's result."""
+    """Asserts that both cards agree with these options; returns the gateware's result.
+
+    The merging gateware may leave further frames as segments, where its memory is full.
+    """
     given = ref.Options(boards=boards).core() | core
     want, want_packets, want_rings = replay(path, "socket", given)
     got, packets, rings = replay(path, "gateware", given)
-    assert {k: v for k, v in got.items() if k not in OWN} == {k: v for k, v in want.items() if k not in OWN}
+    own = OWN | {"frames_unmerged"}
+    assert {k: v for k, v in got.items() if k not in own} == {k: v for k, v in want.items() if k not in own}
+    assert got["frames_unmerged"] >= want["frames_unmerged"]
     assert packets == want_packets
     assert rings == want_rings
     assert got["account_closes"] and got["card"] == "gateware"
@@ -89,13 +94,8 @@ def test_merged_frames(seed: int, tmp_path: Path) -> None:
     scenario = Scenario(seed, bursts=2, frames=60, mean=1.5, faults=faults, foreign=0.05)
     path = tmp_path / "a.pcap"
     path.write_bytes(capture(scenario.datagrams(PLANE), random.Random(seed), scenario.foreign))
-    given = ref.Options().core() | {"merge": True}
-    want, want_packets, want_rings = replay(path, "socket", given)
-    got, packets, rings = replay(path, "gateware", given)
-    assert want["frames_unmerged"] <= got["frames_unmerged"] < got["frames_in"] / 2
-    same = OWN | {"frames_unmerged"}
-    assert {k: v for k, v in got.items() if k not in same} == {k: v for k, v in want.items() if k not in same}
-    assert (packets, rings) == (want_packets, want_rings)
+    got = check(path, merge=True)
+    assert got["frames_unmerged"] < got["frames_in"] / 2
 
 
 @pytest.mark.parametrize("seed", [4, 7, 11, 14])
@@ -142,7 +142,8 @@ def turned(data: bytes, rng: random.Random) -> bytes:
 
 
 @pytest.mark.complete
-def test_ten_thousand_frames(tmp_path: Path) -> None:
+@pytest.mark.parametrize("merge", [False, True], ids=["segments", "merged"])
+def test_ten_thousand_frames(merge: bool, tmp_path: Path) -> None:
     """Five bursts from SOB to EOB with every kind of fault; two boards are late, one of them too late."""
     rng = random.Random(10_000)
     packets = Scenario(9, bursts=5, frames=2100, mean=0.2).datagrams(PLANE)
@@ -152,8 +153,9 @@ def test_ten_thousand_frames(tmp_path: Path) -> None:
     packets = [turned(data, rng) if rng.random() < 0.01 else data for data in faults.apply(packets, rng)]
     path = tmp_path / "a.pcap"
     path.write_bytes(capture(packets, rng, foreign=0.02))
-    result = check(path)
+    result = check(path, merge=merge)
     assert result["frames_answered"] == result["frames_in"] >= 10_000
+    assert result["frames_unmerged"] > 0 if merge else result["frames_unmerged"] == 0
     assert result["bursts"] == 5 and result["burst_markers"] > 30
     assert 0 < result["frames_incomplete"] < result["frames_in"]
     assert result["primitives_out"] > 1000 and result["rings"] > 100

@@ -14,8 +14,8 @@ SYNTHESIS = ROOT / "gateware" / "syn" / "results.md"
 
 def gpu(measurements: Sequence[Measurement]) -> str:
     """Kernel times, copies, agreement with the CPU, recovery."""
-    kernel, answers, buffers, recovery = (
-        Bench(measurements, name) for name in ("kernel", "answers", "bandwidth", "recovery")
+    kernel, answers, buffers, recovery, merging = (
+        Bench(measurements, name) for name in ("kernel", "answers", "bandwidth", "recovery", "merging")
     )
     frames = [
         [
@@ -31,6 +31,17 @@ def gpu(measurements: Sequence[Measurement]) -> str:
         [f"`{name}`", *(number(m["figures"].get(f"{name}_frame_us")) for m in kernel.all)]
         for name in ALGORITHMS
         if any(f"{name}_frame_us" in m["figures"] for m in kernel.all)
+    ]
+    merged = [
+        [
+            f"`{row['algorithm']}`",
+            row["device"],
+            m["machine"],
+            row["input"],
+            *(number(row[f"{s}_p50_us"]) for s in ("build", "reconstruct", "post")),
+        ]
+        for m in merging.all
+        for row in m["rows"]
     ]
     same = [
         [
@@ -65,6 +76,8 @@ def gpu(measurements: Sequence[Measurement]) -> str:
         + table(["algorithm", "machine", "events", "build", "reconstruct", "post"], frames)
         + "\nA frame of 64 events, build to post, µs:\n\n"
         + table(["algorithm", *(m["machine"] for m in kernel.all)], whole)
+        + "\n[Merged buffers](formats.md#merged-buffer) and segments of the same frames, medians, µs:\n\n"
+        + table(["algorithm", "device", "machine", "input", "build", "reconstruct", "post"], merged)
         + "\nOne capture of 10 M events through every executor: rate from a file, primitives that "
         "differ from the CPU's:\n\n"
         + table(["algorithm", "executor", "machine", "events/s", "different"], same)
@@ -75,6 +88,7 @@ def gpu(measurements: Sequence[Measurement]) -> str:
         + sources(
             [
                 *kernel.all,
+                *merging.all,
                 *answers.all,
                 *(m for m in buffers.all if any("gpu" in r for r in m["rows"])),
                 *recovery.all,

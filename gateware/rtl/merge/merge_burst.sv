@@ -43,7 +43,7 @@ module merge_burst
     output logic untranslated
 );
 
-  localparam int unsigned Depth = 32;
+  localparam int unsigned Depth = 16;
 
   if (DATA_W != 256) begin : gen_check_width
     $fatal(1, "DATA_W must be 256 (%m)");
@@ -105,7 +105,7 @@ module merge_burst
   end
 
   always_ff @(posedge clk) begin
-    room    <= level[0] <= ($bits(level[0]))'(Depth - 20) && level[1] <= ($bits(level[1]))'(Depth - 20);
+    room    <= level[0] <= ($bits(level[0]))'(Depth - 8) && level[1] <= ($bits(level[1]))'(Depth - 8);
     drained <= flush && words == '0 && state_q == BurstIdle;
   end
 

@@ -24,7 +24,7 @@ module merge_copy
     input  merge_event_t in,
 
     /*
-     * store; data six cycles later, never refused
+     * store; data seven cycles later, never refused
      */
     output merge_read_t [3:0]        rd,
     input  logic [3:0][127:0]        rd_data,
@@ -212,7 +212,7 @@ module merge_copy
     logic [3:0][7:0]  delay;
   } chunk_t;
 
-  chunk_t [7:0] chunk_q;  // 5: beside the store's data, 7: beside words_q
+  chunk_t [8:0] chunk_q;  // 6: beside the store's data, 8: beside words_q
   logic [3:0] hits_here;
   assign hits_here = fragment_q.left >= 13'd8 ? 4'd8 : fragment_q.left[3:0];
   always_ff @(posedge clk) begin
@@ -221,8 +221,8 @@ module merge_copy
                     first: fragment_first_q, last: fragment_q.last && fragment_q.left <= 13'd8,
                     opened: fragment_q.opened, boards: fragment_q.boards, truncated: fragment_q.truncated,
                     counts: fragment_q.hits, delay: fragment_q.delay};
-    for (int i = 1; i < 8; i++) chunk_q[i] <= chunk_q[i-1];
-    if (rst) for (int i = 0; i < 8; i++) chunk_q[i].valid <= 1'b0;
+    for (int i = 1; i < 9; i++) chunk_q[i] <= chunk_q[i-1];
+    if (rst) for (int i = 0; i < 9; i++) chunk_q[i].valid <= 1'b0;
   end
 
   // Hits of both boards, zero beyond; those of the second one follow those of the first.
@@ -241,13 +241,13 @@ module merge_copy
   always_ff @(posedge clk) begin
     for (int b = 0; b < 4; b++) begin
       for (int i = 0; i < 8; i++) begin
-        one_here_q[b][i]   <= chunk_q[4].board == 2'(b) && 4'(i) < chunk_q[4].hits;
-        other_here_q[b][i] <= b != 0 && chunk_q[4].mate == 2'(b) && 4'(i) < 4'(chunk_q[4].mate_hits);
+        one_here_q[b][i]   <= chunk_q[5].board == 2'(b) && 4'(i) < chunk_q[5].hits;
+        other_here_q[b][i] <= b != 0 && chunk_q[5].mate == 2'(b) && 4'(i) < 4'(chunk_q[5].mate_hits);
       end
     end
     one_q   <= one;
     other_q <= other;
-    words_q <= one_q | other_q << {chunk_q[6].hits[2:0], 4'd0};
+    words_q <= one_q | other_q << {chunk_q[7].hits[2:0], 4'd0};
   end
 
   // Beyond MergeHits the frame is not merged: its buffer has room for one chunk more.
@@ -258,11 +258,11 @@ module merge_copy
   assign fits = segment_q || hits_q < 17'(MergeHits);
   always_ff @(posedge clk) begin
     place_q <= hits_q[3:0];
-    add_q   <= chunk_q[6].valid && fits ? chunk_q[6].all : '0;
-    if (chunk_q[6].valid) begin
+    add_q   <= chunk_q[7].valid && fits ? chunk_q[7].all : '0;
+    if (chunk_q[7].valid) begin
       if (fresh_q) first_q <= hits_q[15:0];
-      fresh_q <= chunk_q[6].last;
-      if (fits) hits_q <= hits_q + 17'(chunk_q[6].all);
+      fresh_q <= chunk_q[7].last;
+      if (fits) hits_q <= hits_q + 17'(chunk_q[7].all);
     end
     if (start) begin
       hits_q  <= '0;
@@ -273,13 +273,13 @@ module merge_copy
 
   // ------------------------------------------------------------------ sums and order, shift, words
 
-  chunk_t now_q;  // one cycle behind chunk_q[7]
+  chunk_t now_q;  // one cycle behind chunk_q[8]
   logic [15:0] first_q2;
   logic [10:0] above_q;
   logic signed [7:0] sum, sum_q;
   logic descends, descends_q, disordered_q;
   // The words rotated to their places among 16; the places that they fill in this word and in the next one.
-  logic [7:0][15:0] rotated_q;
+  logic [7:0][15:0] by_four, by_two, rotated_q;
   logic [15:0] here_q;
   logic [7:0] beyond_q;
   logic [15:0][15:0] rest_words_q, packed_words;
@@ -294,11 +294,13 @@ module merge_copy
     descends = 1'b0;
     for (int i = 0; i < 8; i++) sum += 8'(signed'(words_q[i][15:11]));
     for (int i = 1; i < 8; i++)
-      if (4'(i) < chunk_q[7].all && 4'(i) != chunk_q[7].hits && words_q[i][10:0] <= words_q[i-1][10:0])
+      if (4'(i) < chunk_q[8].all && 4'(i) != chunk_q[8].hits && words_q[i][10:0] <= words_q[i-1][10:0])
         descends = 1'b1;
-    if (!chunk_q[7].first && chunk_q[7].hits != 0 && words_q[0][10:0] <= above_q) descends = 1'b1;
+    if (!chunk_q[8].first && chunk_q[8].hits != 0 && words_q[0][10:0] <= above_q) descends = 1'b1;
   end
   always_comb begin
+    for (int i = 0; i < 8; i++) by_four[i] = place_q[2] ? words_q[3'(i)-3'd4] : words_q[i];
+    for (int i = 0; i < 8; i++) by_two[i] = place_q[1] ? by_four[3'(i)-3'd2] : by_four[i];
     for (int i = 0; i < 16; i++)
       packed_words[i] = here_q[i] ? rest_words_q[i] | rotated_q[3'(i)] : rest_words_q[i];
     for (int i = 0; i < 8; i++) next_words[i] = beyond_q[i] ? rotated_q[i] : '0;
@@ -313,13 +315,13 @@ module merge_copy
   end
 
   always_ff @(posedge clk) begin
-    if (chunk_q[7].valid) above_q <= words_q[7][10:0];
-    now_q      <= chunk_q[7];
+    if (chunk_q[8].valid) above_q <= words_q[7][10:0];
+    now_q      <= chunk_q[8];
     first_q2   <= first_q;
     sum_q      <= sum;
     descends_q <= descends;
     for (int i = 0; i < 8; i++) begin
-      rotated_q[i] <= words_q[3'(i)-place_q[2:0]];
+      rotated_q[i] <= place_q[0] ? by_two[3'(i)-3'd1] : by_two[i];
       beyond_q[i]  <= 4'd8 + 4'(i) < place_q;
     end
     for (int i = 0; i < 16; i++) here_q[i] <= 5'(i) >= 5'(place_q) && 5'(i) < 5'(place_q) + 5'd8;
@@ -358,8 +360,8 @@ module merge_copy
     end
   end
 
-  logic [7:0] on_way;
-  always_comb for (int i = 0; i < 8; i++) on_way[i] = chunk_q[i].valid;
+  logic [8:0] on_way;
+  always_comb for (int i = 0; i < 9; i++) on_way[i] = chunk_q[i].valid;
   always_ff @(posedge clk)
     idle <= !start && !flush && !in_valid && !plan_valid_q && !event_valid_q && !fragment_valid_q &&
             on_way == '0 && !now_q.valid;

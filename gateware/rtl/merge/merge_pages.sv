@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // Page memory of one board: pages of 256 B, page table of the open frames, free list. Reads 16 B at any even
-// offset per cycle, six cycles later, or two where no read was valid four cycles before.
+// offset per cycle, seven cycles later, or three where no read was valid four cycles before.
 module merge_pages
   import nanet_merge_pkg::*;
 #(
@@ -30,14 +30,13 @@ module merge_pages
     input  logic clear,
 
     /*
-     * 32 B to lines of 16 B, the first line and the next one; of the page held last, or of `page`, which
-     * has stood for two cycles
+     * lines of 16 B, even and odd ones; of the page held last, or of `page`, which has stood for two cycles
      */
-    input logic         wr_en,
-    input logic         wr_taken,
-    input logic         wr_high,    // the upper half is written too
-    input logic [3:0]   wr_line,
-    input logic [255:0] wr_data,
+    input logic              wr_en,
+    input logic              wr_taken,
+    input logic [1:0]        wr_odd,    // 0: the even line is written, 1: the odd one
+    input logic [1:0][2:0]   wr_line,
+    input logic [1:0][127:0] wr_data,
 
     /*
      * read; offset of a direct read
@@ -178,17 +177,7 @@ module merge_pages
 
   // ------------------------------------------------------------------ data: even and odd lines of 16 B
 
-  logic odd_first;
-  logic even_en, odd_en;
-  logic [2:0] even_line, odd_line;
-  logic [127:0] even_in, odd_in, even_out, odd_out;
-  assign odd_first = wr_line[0];
-  assign even_en   = wr_en && (!odd_first || wr_high);
-  assign odd_en    = wr_en && (odd_first || wr_high);
-  assign even_line = wr_line[3:1] + 3'(odd_first);
-  assign odd_line  = wr_line[3:1];
-  assign even_in   = odd_first ? wr_data[255:128] : wr_data[127:0];
-  assign odd_in    = odd_first ? wr_data[127:0] : wr_data[255:128];
+  logic [127:0] even_out, odd_out;
 
   // The even line after line 15 is in the next page.
   logic [8:1] offset_q, offset_q1, offset_q2;
@@ -209,9 +198,9 @@ module merge_pages
       .CHECKED(1'b0)
   ) even_lines (
       .clk,
-      .wr_en  (even_en),
-      .wr_addr({wr_number, even_line}),
-      .wr_data(even_in),
+      .wr_en  (wr_en && wr_odd[0]),
+      .wr_addr({wr_number, wr_line[0]}),
+      .wr_data(wr_data[0]),
       .rd_addr({even_page, even_at}),
       .rd_data(even_out)
   );
@@ -221,21 +210,24 @@ module merge_pages
       .CHECKED(1'b0)
   ) odd_lines (
       .clk,
-      .wr_en  (odd_en),
-      .wr_addr({wr_number, odd_line}),
-      .wr_data(odd_in),
+      .wr_en  (wr_en && wr_odd[1]),
+      .wr_addr({wr_number, wr_line[1]}),
+      .wr_data(wr_data[1]),
       .rd_addr({this_page, offset[7:5]}),
       .rd_data(odd_out)
   );
 
-  // Registers behind each memory; the selection is in the reader's cycle. 16 bit words of the first line
-  // from the offset on, then those of the other one: a word of one of both at each place, rotated.
-  logic [7:0][15:0] even_q, odd_q, taken;
+  // Registers behind each memory and behind the selection. 16 bit words of the first line from the offset on,
+  // then those of the other one: a word of one of both at each place, rotated.
+  logic [7:0][15:0] even_q, odd_q, taken, by_four, by_two;
   logic [7:0] word_odd_q;
   always_comb begin
     for (int i = 0; i < 8; i++) taken[i] = word_odd_q[i] ? odd_q[i] : even_q[i];
-    for (int i = 0; i < 8; i++) rd_data[16*i+:16] = taken[3'(i)+offset_q5];
+    for (int i = 0; i < 8; i++) by_four[i] = offset_q5[3] ? taken[3'(i)+3'd4] : taken[i];
+    for (int i = 0; i < 8; i++) by_two[i] = offset_q5[2] ? by_four[3'(i)+3'd2] : by_four[i];
   end
+  always_ff @(posedge clk)
+    for (int i = 0; i < 8; i++) rd_data[16*i+:16] <= offset_q5[1] ? by_two[3'(i)+3'd1] : by_two[i];
   always_ff @(posedge clk) begin
     offset_q   <= rd.offset[8:1];
     offset_q1  <= offset_q;

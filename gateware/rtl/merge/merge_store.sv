@@ -295,6 +295,14 @@ module merge_store
 
   // ------------------------------------------------------------------ pages of each board
 
+  // 32 B are an even and an odd line in either order, or at the end the first one alone.
+  logic [1:0] line_written;
+  logic [1:0][2:0] line;
+  logic [1:0][127:0] line_data;
+  assign line_written = !short_q ? 2'b11 : line_q[0] ? 2'b10 : 2'b01;
+  assign line         = {line_q[3:1], line_q[3:1] + 3'(line_q[0])};
+  assign line_data    = line_q[0] ? {s_wr_data[127:0], s_wr_data[255:128]} : s_wr_data;
+
   for (genvar b = 0; b < 4; b++) begin : gen_board
     merge_pages #(
         .SLOTS(SLOTS),
@@ -312,9 +320,9 @@ module merge_store
         .clear      (claim_q),
         .wr_en      (state_q == StoreWords && s_wr_req.valid && board_is[b]),
         .wr_taken   (taken_q),
-        .wr_high    (!short_q),
-        .wr_line    (line_q),
-        .wr_data    (s_wr_data),
+        .wr_odd     (line_written),
+        .wr_line    (line),
+        .wr_data    (line_data),
         .rd         (rd[b]),
         .direct_offset(direct_offset[b]),
         .rd_data    (rd_data[b]),

@@ -19,7 +19,7 @@ module merge_walk
     output logic [15:0] hits,
 
     /*
-     * read of 16 B; data six cycles after the grant, two of a direct one
+     * read of 16 B; data seven cycles after the grant, three of a direct one
      */
     output merge_read_t  rd,
     input  logic         rd_ready,
@@ -56,7 +56,7 @@ module merge_walk
   assign event_flags     = rd_data[63:56];
 
   state_e state_q;
-  logic [5:0] wait_q;
+  logic [6:0] wait_q;
   logic [4:0] page_q;  // its numbers are kept by the store
   logic page_valid_q, direct_q, arrived;
   logic [5:0] slot_q;
@@ -68,23 +68,29 @@ module merge_walk
   logic fixed_q, wrong_q, back_q, late_q;
   logic [15:0] since;
   merge_fragment_t found;
-  logic found_valid, found_ready;
+  logic found_valid, found_ready, room_q, ahead;
+  logic [12:0] next_at;
+  logic [4:0] level;
 
   assign since      = {rd_data[7:0], fine};
   assign done       = state_q == WalkDone;
-  assign rd.valid   = state_q == WalkPacket || (state_q == WalkFragment && found_ready);
+  // The next fragment is read in the cycle in which the one before it arrives, if it is in the same page.
+  assign next_at    = at_q + (fixed_q ? 13'd72 : 13'd8 + 13'({stored[5:0], 1'b0}));
+  assign ahead      = state_q == WalkFragmentWait && arrived && left_q != 8'd1 && room_q && rd.direct;
+  assign rd.valid   = state_q == WalkPacket || (state_q == WalkFragment && found_ready) || ahead;
   assign rd.slot    = slot_q;
   assign rd.direct  = page_valid_q && rd.offset[12:8] == page_q;
   assign rd.keep    = !rd.direct;
-  assign arrived    = direct_q ? wait_q[1] : wait_q[5];
-  assign rd.offset  = state_q == WalkPacket ? packet_q[12:0] : at_q;
+  assign arrived    = direct_q ? wait_q[2] : wait_q[6];
+  assign rd.offset  = state_q == WalkPacket ? packet_q[12:0] : state_q == WalkFragment ? at_q : next_at;
   assign found      = '{at: at_q + 13'd8, since: since, stored: stored[5:0],
                         truncated: event_flags[0] || seen > stored};
   // Events of a disordered frame are not used.
   assign found_valid = state_q == WalkFragmentWait && arrived;
 
   always_ff @(posedge clk) begin
-    wait_q <= arrived ? '0 : {wait_q[4:0], rd.valid && rd_ready};
+    wait_q <= {arrived ? 6'd0 : wait_q[5:0], rd.valid && rd_ready};
+    room_q <= level < 5'd14;  // this fragment and the next one
     late_q <= found_valid && since < newest_q;
     if (rd.valid && rd_ready) begin
       direct_q     <= rd.direct;
@@ -121,12 +127,12 @@ module merge_walk
       WalkFragment: if (found_ready && rd_ready) state_q <= WalkFragmentWait;
       WalkFragmentWait: begin
         if (arrived) begin
-          at_q      <= at_q + (fixed_q ? 13'd72 : 13'd8 + 13'({stored[5:0], 1'b0}));
+          at_q      <= next_at;
           newest_q  <= since;
           left_q    <= left_q - 1'b1;
           hits      <= hits + 16'(stored);
           fragments <= fragments + 1'b1;
-          state_q   <= left_q == 8'd1 ? WalkPacket : WalkFragment;
+          state_q   <= left_q == 8'd1 ? WalkPacket : ahead && rd_ready ? WalkFragmentWait : WalkFragment;
         end
       end
       default: state_q <= WalkDone;
@@ -154,7 +160,6 @@ module merge_walk
     end
   end
 
-  logic [4:0] unused_level;
   fifo #(
       .WIDTH($bits(merge_fragment_t)),
       .DEPTH(16)
@@ -167,10 +172,10 @@ module merge_walk
       .out_valid,
       .out_ready,
       .out_data (out),
-      .level    (unused_level)
+      .level
   );
 
   logic unused;
-  assign unused = &{1'b0, unused_level, rd_data, units, flags, event_flags};
+  assign unused = &{1'b0, rd_data, units, flags, event_flags};
 
 endmodule

@@ -68,8 +68,8 @@ package nanet_merge_pkg;
     logic [3:0][11:0] units;
   } merge_frame_t;
 
-  // Read of 16 B from the store, from any even offset; data six cycles later. A `direct` one is in the pages
-  // of the last one with `keep`, enters the store behind the page table, and takes two cycles.
+  // Read of 16 B from the store, from any even offset; data seven cycles later. A `direct` one is in the
+  // pages of the last one with `keep`, enters the store behind the page table, and takes three cycles.
   typedef struct packed {
     logic        valid;
     logic        keep;

@@ -133,6 +133,7 @@ module receive_placement
   logic [3:0][63:0] f_missing, p_missing;
   logic [DATA_W-1:0] f_wr_data, p_wr_data;
   placed_e f_counted_as, p_counted_as;
+  logic merge_ready, merge_idle;
 
   assign ready = cfg.packets_mode ? p_ready : f_ready && merge_ready;
   assign place_ready = cfg.packets_mode ? p_place_ready : f_place_ready;
@@ -167,7 +168,7 @@ module receive_placement
   clop_part_t board_read;
 
   // Merging takes the notifications on their way to clop_close. Payload addresses are then merge_place_t.
-  logic merging, merge_ready, merge_idle, closing_valid, closing_ready, board_reading;
+  logic merging, closing_valid, closing_ready, board_reading;
   logic [$clog2(MAX_BUFFERS)+1:0] close_index, merge_index;
   logic [DEVICES-1:0][63:0] place_vaddr;
   logic [17:0] place_units;

@@ -216,10 +216,17 @@ module stream_trigger
   // ---------------------------------------------------------------- registers
 
   logic [4:0] counter;
-  logic [3:0] mask;
   assign counter  = 5'(at - 10'h010);
-  assign mask     = at[5:2];
   assign read_bin = request && !reg_req.write && at[9] && !unit_rst_q;
+
+  // The masks' registers, as they are read: a memory, as a selection among them takes more logic.
+  (* no_rw_check, ram_style = "distributed" *) logic [31:0] mask_words[4 * Masks];
+  logic [31:0] mask_word;
+  always_comb begin
+    mask_word = reg_req.wdata;
+    if (at[1:0] == 2'd1) mask_word = {26'd0, reg_req.wdata[5:0]};
+    if (at[1:0] == 2'd3) mask_word = '0;
+  end
 
   always_comb begin
     value = '0;
@@ -248,12 +255,7 @@ module stream_trigger
     seen_q        <= reg_req.request && !acknowledge_q && !waits_q;
     acknowledge_q <= request && !read_bin;
     count_read_q  <= count_q[counter];
-    case (at[1:0])
-      2'd0: mask_read_q <= {masks_q[mask].value, masks_q[mask].care};
-      2'd1: mask_read_q <= 32'(masks_q[mask].kind);
-      2'd2: mask_read_q <= masks_q[mask].downscale;
-      default: mask_read_q <= '0;
-    endcase
+    mask_read_q   <= mask_words[at[5:0]];
     rdata_q       <= reg_req.write ? '0 : value;
     if (read_bin) waits_q <= 1'b1;
     if (waits_q && read_valid) begin
@@ -275,15 +277,14 @@ module stream_trigger
         default: ;
       endcase
       if (at[9:6] == 4'd1) begin
-        case (at[1:0])
-          2'd0: begin
-            masks_q[mask].value <= reg_req.wdata[31:16];
-            masks_q[mask].care  <= reg_req.wdata[15:0];
+        mask_words[at[5:0]] <= mask_word;
+        for (int unsigned i = 0; i < Masks; i++) begin
+          if (at[5:2] == 4'(i)) begin
+            if (at[1:0] == 2'd0) {masks_q[i].value, masks_q[i].care} <= mask_word;
+            if (at[1:0] == 2'd1) masks_q[i].kind <= mask_word[5:0];
+            if (at[1:0] == 2'd2) masks_q[i].downscale <= mask_word;
           end
-          2'd1: masks_q[mask].kind <= reg_req.wdata[5:0];
-          2'd2: masks_q[mask].downscale <= reg_req.wdata;
-          default: ;
-        endcase
+        end
       end
     end
     if (rst) begin

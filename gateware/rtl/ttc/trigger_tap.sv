@@ -158,7 +158,7 @@ module trigger_tap
   logic [Masks-1:0] match_q, pass_q;
   logic match_valid_q, pass_valid_q, burst1_q, burst2_q;
   logic [31:0] timestamp1_q, timestamp2_q;
-  logic [Masks-1:0][31:0] count_q;  // matches left until one passes
+  logic [Masks-1:0][31:0] count_q;  // matches up to the one that passes
   logic [Masks-1:0] last_q;         // the next match passes
 
   always_ff @(posedge clk) begin
@@ -172,11 +172,11 @@ module trigger_tap
       match_q[i] <= masks[i].downscale != '0 && (id_q & masks[i].care) == masks[i].value;
       pass_q[i]  <= match_valid_q && match_q[i] && last_q[i];
       if (match_valid_q && match_q[i]) begin
-        count_q[i] <= last_q[i] ? masks[i].downscale - 1'b1 : count_q[i] - 1'b1;
-        last_q[i]  <= last_q[i] ? masks[i].downscale == 32'd1 : count_q[i] == 32'd1;
+        count_q[i] <= last_q[i] ? masks[i].downscale : count_q[i] - 1'b1;
+        last_q[i]  <= last_q[i] ? masks[i].downscale == 32'd1 : count_q[i] == 32'd2;
       end
       if (rst) begin
-        count_q[i] <= masks[i].downscale - 1'b1;
+        count_q[i] <= masks[i].downscale;
         last_q[i]  <= masks[i].downscale == 32'd1;
       end
     end

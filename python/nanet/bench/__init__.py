@@ -28,6 +28,7 @@ NAMES: dict[str, str] = {
     "answers": "The same capture through every executor: list of primitives that differ from the CPU's.",
     "bandwidth": "Curve of the NaNet papers: throughput and latency by payloads per buffer, data checked.",
     "kernel": "Time of a frame's stages on the GPU against events, for each algorithm.",
+    "merging": "Build stage on merged buffers and on segments of the same frames, CPU and GPU.",
     "trigger": "Four boards at --rate through the trigger: latency from first and last packet, losses.",
     "monitor": "Latency of the trigger with and without its monitor, in turns.",
     "soak": "Memory of trigger and monitor over ten minutes with many idle, slow and malformed clients.",

@@ -52,7 +52,7 @@ def demo(
         config.set(Trigger, duration=0.0)  # the demo sets the duration
     settings = core_options(config)
     section = config[Demo]
-    check_final(section, config[Card])
+    check_final(section, config[Card], config[Final])
     if section.network:
         enter_user_namespace(sys.argv)
     check_writable(json=json_file)
@@ -100,7 +100,7 @@ def demo(
         raise typer.Exit(1)
 
 
-def check_final(demo: Demo, card: Card) -> None:
+def check_final(demo: Demo, card: Card, final: Final) -> None:
     """UsageError for options that exclude the final trigger."""
     for wrong, text in (
         (demo.network, "demo.network = true"),
@@ -109,6 +109,8 @@ def check_final(demo: Demo, card: Card) -> None:
     ):
         if demo.final and wrong:
             raise UsageError(f"demo.final = true with {text}: leave one of them out")
+    if final.choke and not (demo.final and card.card == "gateware"):
+        raise UsageError(f"final.choke = {final.choke!r}: needs --final --card gateware")
 
 
 def report_folder(name: str) -> Path | None:

@@ -15,6 +15,7 @@ LINK_FAULTS = ("link_loss", "link_delay", "link_reorder")
 MAX_DOWNSCALE = 1_000_000
 MAX_NODES = 64
 MAX_MASKS = 16
+MAX_FRAME_NUMBER = 1 << 62
 
 
 def check_of(parse: Callable[[str], Any]) -> Check:
@@ -156,6 +157,19 @@ def trigger_masks(text: str) -> list[list[int]]:
     if not 1 <= len(masks) <= MAX_MASKS:
         raise ValueError(f"must be 1 to {MAX_MASKS} masks CARE/VALUE/TYPE/N by commas")
     return masks
+
+
+def frame_ranges(text: str) -> list[tuple[int, int]]:
+    """First frame and number of frames of each range: "100+50,400+10" gives [(100, 50), (400, 10)]."""
+    ranges = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        first, plus, number = part.partition("+")
+        if not (plus and first.isdecimal() and number.isdecimal() and int(number) > 0):
+            raise ValueError(f"{part!r} is not FIRST+NUMBER, such as 100+50")
+        if int(first) + int(number) > MAX_FRAME_NUMBER:
+            raise ValueError(f"{part!r}: frames must be below {MAX_FRAME_NUMBER}")
+        ranges.append((int(first), int(number)))
+    return ranges
 
 
 def faults(text: str) -> dict[str, float]:

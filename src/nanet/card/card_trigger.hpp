@@ -25,6 +25,8 @@ struct CardTriggerCounts {
   stats::Counter overflow;  // packets of answers that the unit did not decide
   stats::Counter missed;    // releases behind their period
   stats::Counter lost;      // losses of time: SOBs in a burst, bunch errors, slips, losses of lock
+  // Triggers of SOB, EOB, choke on and choke off that have left.
+  std::array<stats::Counter, 4> specials;
   // Slack t + L - now of the decisions that were placed, in periods: counts by bin (register histogram).
   static constexpr unsigned slack_bins = 128;
   std::array<stats::Counter, slack_bins> slack;

@@ -76,6 +76,8 @@ class Stream {
   virtual const CardTriggerCounts* release_triggers(const CardTriggerOptions&, TriggerObserver*) {
     return nullptr;
   }
+  // Choke of such a card: while on, and for L after, no trigger is released. Called in the card's thread.
+  virtual void choke_triggers(bool) noexcept {}
   // Consumers' mailboxes, one per device: the card writes to them from now on, and sends answers found in
   // them. Returns false if the card writes to no mailbox. Called before the first packet.
   virtual bool use_mailboxes(std::span<const contract::Mailbox>) noexcept { return false; }

@@ -63,8 +63,10 @@ class HardwareStream final : public card::Stream {
                                                   card::TriggerObserver* observer) override {
     return on_release_triggers(options, observer);
   }
+  void choke_triggers(bool on) noexcept override { on_choke(on); }
   std::function<const card::CardTriggerCounts*(const card::CardTriggerOptions&, card::TriggerObserver*)>
       on_release_triggers;
+  std::function<void(bool on)> on_choke;
   QueueMonitor& monitor() noexcept { return monitor_; }
   const QueueMonitor& monitor() const noexcept { return monitor_; }
 
@@ -90,6 +92,9 @@ struct Simulation::Parts {
     model.on_sent = [this](unsigned, std::span<const std::byte> frame, std::uint64_t) { sent(frame); };
     stream.on_release_triggers = [this](const auto& final, card::TriggerObserver* to) {
       return release_triggers(final, to);
+    };
+    stream.on_choke = [this](bool on) {
+      if (time && on != choked) unit.choke(choked = on);
     };
     driver.start();
   }
@@ -123,7 +128,11 @@ struct Simulation::Parts {
     return &counts;
   }
   void released(std::uint8_t kind, Timestamp timestamp, std::uint64_t cycle) noexcept {
-    if (kind >= TriggerUnit::first_special) return;
+    if (kind >= TriggerUnit::first_special) {
+      const unsigned which = static_cast<unsigned>(kind) - TriggerUnit::sob;
+      if (which < counts.specials.size()) ++counts.specials[which];
+      return;
+    }
     const double after = static_cast<double>(cycle) - time->cycle_of(timestamp);
     const auto delay = static_cast<std::uint64_t>(std::max(after, 0.0));
     if (!any_release || delay < counts.release_min) counts.release_min.set(delay);
@@ -175,7 +184,7 @@ struct Simulation::Parts {
   card::CardTriggerCounts counts;
   card::TriggerObserver* observer = nullptr;
   Timestamp latency = 0;
-  bool any_release = false, to_flush = false;
+  bool any_release = false, to_flush = false, choked = false;
   std::uint64_t counters_read = 0;  // cycle
   std::uint64_t last_release = 0;   // cycle, after drain; 0: not all numbers are passed
   // Wall time spent simulating.

@@ -14,6 +14,7 @@ constexpr std::size_t control = base, status = base + 0x004, latency = base + 0x
                       counters = base + 0x040, masks = base + 0x100, slack = base + 0x800;
 }  // namespace at
 constexpr unsigned log2_places = 15;
+constexpr std::uint32_t enabled = 1, choked = 2;
 constexpr Timestamp most_ticks = 15;
 
 }  // namespace
@@ -49,7 +50,11 @@ void TriggerUnit::open(const card::CardTriggerOptions& o) {
     driver_.write(at::masks + 16 * i + 4, mask.kind);
     driver_.write(at::masks + 16 * i + 8, mask.downscale);
   }
-  driver_.write(at::control, 1);
+  driver_.write(at::control, enabled);
+}
+
+void TriggerUnit::choke(bool on) {
+  driver_.write(at::control, on ? enabled | choked : enabled);
 }
 
 bool TriggerUnit::ready() {

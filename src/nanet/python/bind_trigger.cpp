@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // nanet._core.Trigger and nanet._core.Replay: options from a flat dictionary, results as dictionaries.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -51,6 +52,7 @@ struct PyTrigger {
           t.keep_bad = get<std::string>(o, "keep_bad", "");
           t.choke.high = get<double>(o, "choke_high", t.choke.high);
           t.choke.low = get<double>(o, "choke_low", t.choke.low);
+          t.choke.frames = get<decltype(t.choke.frames)>(o, "choke", {});
           t.conditions = conditions_option(o);
           t.final = final_options(o);
           t.record.folder = get<std::string>(o, "record", "");

@@ -152,6 +152,11 @@ void add_card_trigger(nb::dict& f, const card::CardTriggerCounts& c, Timestamp l
   release["max"] = std::uint64_t{c.release_max};
   account["release_cycles"] = release;
   account["differs"] = differs;
+  nb::dict specials;
+  std::size_t special = 0;
+  for (const char* key : {"sob", "eob", "choke_on", "choke_off"})
+    specials[key] = std::uint64_t{c.specials[special++]};
+  account["specials"] = specials;
   f["card"] = account;
   for (const auto& [key, counter] : {std::pair{"primitives", &c.primitives},
                                      {"decisions", &c.decisions},

@@ -48,3 +48,11 @@ class Final(Section):
         words=True,
         to_core=values.trigger_masks,
     )
+    choke: str = option(
+        "",
+        "Frames in which the gateware card is choked, FIRST+NUMBER by commas, counted from the run's first; "
+        "beside trigger.choke_high.",
+        check=check_of(values.frame_ranges),
+        words=True,
+        to_core=values.frame_ranges,
+    )

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choke (XOFF): flow-control state with hysteresis, raised when buffers fill. Output only, without effect on
-// the data path.
+// Choke (XOFF): flow-control state with hysteresis, raised when buffers fill, or for given frames. Without
+// effect on the data path; the final trigger of a card stops physics triggers.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "nanet/card/counters.hpp"
 #include "nanet/card/stream.hpp"
@@ -15,21 +17,23 @@ namespace nanet::trigger {
 struct ChokeOptions {
   double high = 0.75;  // raised at this fraction of the buffers
   double low = 0.5;    // withdrawn below this fraction
+  // Raised in these frames too, by first frame of the run and number.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> frames;
 };
 
 // One writer, any number of readers.
 class Choke {
  public:
-  explicit Choke(const ChokeOptions& options) noexcept : options_(options) {}
+  explicit Choke(ChokeOptions options) noexcept : options_(std::move(options)) {}
 
-  // Updates the state; fill: 0 - 1, at time `now`.
-  void update(double fill, Nanoseconds now) noexcept {
+  // Updates the state; fill: 0 - 1, at time `now`, after this number of frames.
+  void update(double fill, Nanoseconds now, std::uint64_t frames = 0) noexcept {
     fill_.store(fill, std::memory_order_relaxed);
     if (fill > most()) most_.store(fill, std::memory_order_relaxed);
     const bool was = on();
     if (was) time_.store(time() + (now - last_), std::memory_order_relaxed);
     last_ = now;
-    const bool is = was ? fill >= options_.low : fill >= options_.high;
+    const bool is = wanted(frames) || (was ? fill >= options_.low : fill >= options_.high);
     if (is && !was) ++raised;
     if (is != was) on_.store(is, std::memory_order_relaxed);
   }
@@ -43,6 +47,11 @@ class Choke {
   stats::Counter raised;
 
  private:
+  bool wanted(std::uint64_t frames) const noexcept {
+    return std::any_of(options_.frames.begin(), options_.frames.end(), [frames](const auto& range) {
+      return frames > range.first && frames - range.first <= range.second;
+    });
+  }
   ChokeOptions options_;
   std::atomic<bool> on_{false};
   std::atomic<double> fill_{0}, most_{0};

@@ -29,6 +29,23 @@ TEST(Choke, HasHysteresis) {
   EXPECT_EQ(choke.fill(), 0.0);
 }
 
+TEST(Choke, IsRaisedForGivenFrames) {
+  Choke choke({0.8, 0.4, {{10, 5}, {20, 1}}});
+  const auto at = [&](std::uint64_t frames, double fill = 0) {
+    choke.update(fill, 0, frames);
+    return choke.on();
+  };
+  EXPECT_FALSE(at(0));
+  EXPECT_FALSE(at(10));  // frames 0 to 9 have begun
+  EXPECT_TRUE(at(11));
+  EXPECT_TRUE(at(15));
+  EXPECT_FALSE(at(16));
+  EXPECT_TRUE(at(21));
+  EXPECT_TRUE(at(22, 0.4));  // the buffers keep it
+  EXPECT_FALSE(at(23));
+  EXPECT_EQ(choke.raised, 2u);
+}
+
 TEST(BufferFill, FollowsUnreturnedBuffers) {
   card::Rig rig(card::rig_options(2048));
   BufferFill fill;

@@ -59,6 +59,9 @@ Trigger::Trigger(const TriggerOptions& options)
     throw std::invalid_argument("record, keep_bad: the " + std::string(card_->name()) +
                                 " card hands out no copies of packets: use --card socket");
   if (!options.final.boards.empty()) open_final(stream);
+  if (!options.choke.frames.empty() && !(final_ && final_->card()))
+    throw std::invalid_argument(
+        "final.choke: no card chokes its final trigger here: use --card gateware, or leave it out");
   ExecutorOptions execute;
   execute.process = options.process;
   execute.process.conditions = conditions_.get();
@@ -187,7 +190,8 @@ void Trigger::note_times(const card::Stream& stream, Nanoseconds now) noexcept {
 }
 
 void Trigger::look(card::Stream& stream, Nanoseconds now) noexcept {
-  choke_.update(std::max(fill_(stream), card_->backlog()), now);
+  choke_.update(std::max(fill_(stream), card_->backlog()), now, stream.table().end);
+  if (final_ && final_->card()) stream.choke_triggers(choke_.on());
 }
 
 State Trigger::state() const noexcept {

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`nanet bench merging`: stages of the executors on merged buffers and on segments of the same frames.
+
+One capture at the nominal event rate, replayed in turns through the CPU and the GPU's resident kernel. The
+card's part of merging is outside these stages.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nanet.bench import Row, Settings, Sheet, median
+from nanet.bench.replay import generate_capture
+
+EVENTS = 1_000_000
+INPUTS = ("segments", "merged")
+STAGES = ("build", "reconstruct", "post")
+
+
+def run(settings: Settings, sheet: Sheet) -> None:
+    """Rows: device, input, medians of the stages over the runs; figures: of build, and from build to post.
+
+    RuntimeError: an account does not close, the GPU failed, frames were not merged, or answers differ.
+    """
+    devices = ["cpu"] if settings.device == "cpu" else ["cpu", settings.device]
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        capture = str(Path(folder) / "run.pcap")
+        events = settings.events or EVENTS
+        sheet(f"generating {events} events")
+        generate_capture(capture, events, "4", "packed")
+        for device in devices:
+            runs: dict[str, list[dict[str, Any]]] = {name: [] for name in INPUTS}
+            for number in range(settings.runs):
+                for name in INPUTS:
+                    sheet(f"{settings.algorithm} on {device}: {name}, run {number + 1} of {settings.runs}")
+                    answers = str(Path(folder) / f"{name}.pcap")
+                    runs[name].append(_replay(capture, answers, settings.algorithm, device, name))
+                one, other = (Path(folder) / f"{name}.pcap" for name in INPUTS)
+                if one.read_bytes() != other.read_bytes():
+                    raise RuntimeError(f"the answers of {device} to merged buffers and to segments differ")
+            _add(sheet, settings.algorithm, device, runs)
+
+
+def _replay(capture: str, answers: str, algorithm: str, device: str, name: str) -> dict[str, Any]:
+    from nanet import _core
+
+    options: Row = {"pcap": capture, "mtp": answers, "boards": 0xF, "algorithm": algorithm}
+    options["merge"] = name == "merged"
+    if device != "cpu":
+        options |= {"device": device, "executor": "persistent", "in_the_loop": True}
+    core = _core.Replay(options)
+    core.run()
+    result: dict[str, Any] = core.result()
+    if not result["account_closes"] or "device_failed" in result:
+        raise RuntimeError(f"the replay failed: {result.get('device_failed', 'its account does not close')}")
+    if result["frames_unmerged"]:
+        raise RuntimeError(f"{result['frames_unmerged']} frames of the capture could not be merged")
+    return result
+
+
+def _add(sheet: Sheet, algorithm: str, device: str, runs: Mapping[str, Sequence[dict[str, Any]]]) -> None:
+    """Rows and figures of one device."""
+    kind = device.partition(":")[0]
+    for name, results in runs.items():
+        row: Row = {"algorithm": algorithm, "device": device, "input": name}
+        row |= {"frames": results[0]["frames_in"], "events": results[0]["events_built"]}
+        for stage in STAGES:
+            for share in ("p50", "p99"):
+                times = [result["latency_us"][stage][share] for result in results]
+                row[f"{stage}_{share}_us"] = median(times)
+        sheet.rows.append(row)
+        sheet.figures[f"{kind}_{name}_build_us"] = row["build_p50_us"]
+        sheet.figures[f"{kind}_{name}_build_to_post_us"] = sum(row[f"{stage}_p50_us"] for stage in STAGES)
