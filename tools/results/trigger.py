@@ -134,7 +134,7 @@ def roundtrip(measurements: Sequence[Measurement]) -> str:
     return (
         "One packet in flight: 16 events in 1168 B, `math`, µs. `echo`: bare UDP echo; `cpu`, "
         "`launch`, `persistent`: executors of the "
-        "trigger. `graph` was removed after these measurements.\n\n"
+        "trigger.\n\n"
         + table(
             ["mode", "machine", "round trips", *(p[1:].replace("_", ".") + " %" for p in PERCENTILES)], rows
         )
