@@ -61,7 +61,7 @@ module merge_walk
   logic page_valid_q, direct_q, arrived;
   logic [5:0] slot_q;
   logic [13:0] end_q, packet_q, packet_end_q, next_q;  // offsets in the segment
-  logic [12:0] at_q;
+  logic [12:0] at_q, hits_at_q;  // of a fragment, of its hits
   logic [15:0] newest_q;
   logic [31:0] newest_sequence_q;
   logic [7:0] left_q;
@@ -75,7 +75,7 @@ module merge_walk
   assign since      = {rd_data[7:0], fine};
   assign done       = state_q == WalkDone;
   // The next fragment is read in the cycle in which the one before it arrives, if it is in the same page.
-  assign next_at    = at_q + (fixed_q ? 13'd72 : 13'd8 + 13'({stored[5:0], 1'b0}));
+  assign next_at    = fixed_q ? at_q + 13'd72 : hits_at_q + 13'({stored[5:0], 1'b0});
   assign ahead      = state_q == WalkFragmentWait && arrived && left_q != 8'd1 && room_q && rd.direct;
   assign rd.valid   = state_q == WalkPacket || (state_q == WalkFragment && found_ready) || ahead;
   assign rd.slot    = slot_q;
@@ -83,7 +83,7 @@ module merge_walk
   assign rd.keep    = !rd.direct;
   assign arrived    = direct_q ? wait_q[2] : wait_q[6];
   assign rd.offset  = state_q == WalkPacket ? packet_q[12:0] : state_q == WalkFragment ? at_q : next_at;
-  assign found      = '{at: at_q + 13'd8, since: since, stored: stored[5:0],
+  assign found      = '{at: hits_at_q, since: since, stored: stored[5:0],
                         truncated: event_flags[0] || seen > stored};
   // Events of a disordered frame are not used.
   assign found_valid = state_q == WalkFragmentWait && arrived;
@@ -105,6 +105,7 @@ module merge_walk
       end
       WalkPacketWait: begin
         at_q              <= 13'(packet_q + 14'd16);
+        hits_at_q         <= 13'(packet_q + 14'd24);
         left_q            <= events;
         fixed_q           <= flags[4];
         packet_end_q      <= packet_q + length[13:0];
@@ -128,6 +129,7 @@ module merge_walk
       WalkFragmentWait: begin
         if (arrived) begin
           at_q      <= next_at;
+          hits_at_q <= next_at + 13'd8;
           newest_q  <= since;
           left_q    <= left_q - 1'b1;
           hits      <= hits + 16'(stored);
