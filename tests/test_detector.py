@@ -426,15 +426,14 @@ def test_a_gpu_takes_events_of_more_than_1952_channels(
         ("hexagonal", {"merge": True}, "cpu"),
     ):
         assert settings(given, card=card)["device"] == device, (given, card)
-    with pytest.raises(UsageError, match="a GPU takes segments only"):
-        settings("hexagonal", "cuda", card={"merge": True})
+    assert settings("hexagonal", "cuda", card={"merge": True})["device"] == "cuda:0"
     for options, refused, remedy in (
         ({"executor": "launch"}, "trigger.executor = 'launch'", "leave --executor out"),
         ({"mailbox": "pinned"}, "trigger.mailbox = 'pinned'", "leave --mailbox out"),
         ({"card": {"gather": "packets"}}, "card.gather = 'packets'", "use --gather frame, or --device cpu"),
     ):
         given = settings(wide, **options) | {"device": "cuda:0", "listen": "127.0.0.1:0"}
-        words = "channels: the CPU merges its frames, the GPU finds the rings"
+        words = "channels: the CPU builds the events, the GPU finds the rings"
         with pytest.raises(ValueError, match=f"^{refused} with a detector of [0-9]* {words}: {remedy}$"):
             _core.Trigger(given)
 

@@ -59,16 +59,17 @@ def test_a_stop_of_the_process_is_no_fault_of_the_gpu():
 @pytest.mark.gpu
 @pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")
 @pytest.mark.parametrize("algorithm", _core.cuda_algorithms())
-def test_more_than_1952_channels_are_answered_as_by_the_cpu(nanet, tmp_path, algorithm):
-    """The live executor, fed from a file: the CPU merges the frames, the GPU finds the rings."""
+@pytest.mark.parametrize(("detector", "merge"), [("square", False), ("na62", True)])
+def test_frames_built_on_the_cpu_are_answered_as_by_the_cpu(nanet, tmp_path, algorithm, detector, merge):
+    """The live executor, fed from a file: the CPU builds the events, the GPU finds the rings."""
     capture = str(tmp_path / "run.pcap")
-    nanet("generate", "--detector", "square", "--events", 5000, "--out", capture)
+    nanet("generate", "--detector", detector, "--events", 5000, "--out", capture)
     found = []
     for device in ("cpu", "cuda:0"):
         config = Config()
-        config.set(DetectorFile, detector="square")
+        config.set(DetectorFile, detector=detector)
         config.set(Trigger, device=device, algorithm=algorithm)
-        config.set(Card)
+        config.set(Card, merge=merge)
         settings = core_options(config) | {"port": 58913, "detect_merged": False, "in_the_loop": True}
         result = replay_files([capture], settings, mtp=str(tmp_path / "answers.pcap"))
         assert result["device"] == device and "device_failed" not in result and result["account_closes"]
@@ -77,6 +78,7 @@ def test_more_than_1952_channels_are_answered_as_by_the_cpu(nanet, tmp_path, alg
         packets = [bytes(frame) for _, frame, _ in _core.wire.PcapReader(str(tmp_path / "answers.pcap"))]
         found.append((packets, counts))
     assert len(found[0][0]) > 50 and found[0][1]["rings"] > 1000
+    assert not merge or found[0][1]["frames_unmerged"] < found[0][1]["frames_in"]
     assert found[0] == found[1]
 
 
@@ -84,7 +86,7 @@ def test_more_than_1952_channels_are_answered_as_by_the_cpu(nanet, tmp_path, alg
 @pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")
 def test_live_with_more_than_1952_channels(nanet, tmp_path):
     said = nanet("trigger", "--check", "--detector", "square", "--device", "cuda").stdout
-    assert "on cuda:0 (more than 1952 channels: frames merged on the CPU, rings on the GPU) -> " in said
+    assert "on cuda:0 (events built on the CPU, rings on the GPU) -> " in said
     nanet(
         "demo", "--detector", "square", "--device", "cuda", "--speed", "0.0005", "--duration", "1",
         "--json", "run.json", timeout=200,

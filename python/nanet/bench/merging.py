@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nanet bench merging`: stages of the executors on merged buffers and on segments of the same frames.
 
-One capture at the nominal event rate, replayed in turns through the CPU and the GPU's resident kernel. The
-card's part of merging is outside these stages.
+One capture at the nominal event rate, replayed in turns. Merged buffers reach a GPU through the CPU, which
+builds the events; segments go to its resident kernel. The card's part of merging is outside these stages.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _replay(capture: str, answers: str, algorithm: str, device: str, name: str) 
     options: Row = {"pcap": capture, "mtp": answers, "boards": 0xF, "algorithm": algorithm}
     options["merge"] = name == "merged"
     if device != "cpu":
-        options |= {"device": device, "executor": "persistent", "in_the_loop": True}
+        options |= {"device": device, "in_the_loop": True}
     core = _core.Replay(options)
     core.run()
     result: dict[str, Any] = core.result()

@@ -208,7 +208,7 @@ def start_line(settings: dict[str, Any], executor: str) -> str:
         why = "by the simulated card's clock"
     device = settings["device"]
     if executor == "cuda-batch":
-        device += f" (more than {PM_COUNT} channels: frames merged on the CPU, rings on the GPU)"
+        device += " (events built on the CPU, rings on the GPU)"
     return (
         f"nanet trigger: {settings['listen']} -> {settings['algorithm']} on {device} -> "
         f"{settings['send']}; frames close after {settings['timeout_us'] / 1000:g} ms, due after "

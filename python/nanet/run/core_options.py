@@ -136,10 +136,13 @@ def core_options(config: Config, also: Iterable[str] = ()) -> dict[str, Any]:
     exact = fit or card.card == "gateware"  # the clock of the simulated card is exact on any host
     timeout_us = card.timeout_us or (REAL_TIME_TIMEOUT_US if exact else DEFAULT_TIMEOUT_US)
     deadline_us = trigger.deadline_us or (REAL_TIME_DEADLINE_US if exact else DEFAULT_DEADLINE_US)
-    # A GPU takes events of frames that the CPU has built, whole ones; of other detectors segments of boards.
-    built_on_cpu = detector is not None and detector.wide
-    _check_combinations(trigger, card, timeout_us, deadline_us, merging_gpu=built_on_cpu)
-    on_gpu = algorithm.cuda and (card.gather == "frame" if built_on_cpu else not card.merge)
+    _check_combinations(trigger, card, timeout_us, deadline_us)
+    # A GPU takes segments of boards; or the CPU builds the events of whole frames for it, which takes longer
+    # than the CPU alone if the card has merged them.
+    wide = detector is not None and detector.wide
+    on_gpu = algorithm.cuda and (
+        card.gather == "frame" if wide else not card.merge or trigger.device != "auto"
+    )
     channels = detector.channels if detector else conditions.PM_COUNT
     options = {
         **core_values(trigger),
@@ -182,7 +185,7 @@ def _check_detector(detector: Detector, given: str, card: Card, known: Iterable[
             _check(name, parameters, detector.core())
 
 
-def _check_merging(trigger: Trigger, card: Card, *, merging_gpu: bool) -> None:
+def _check_merging(card: Card) -> None:
     """UsageError for options under which a card cannot merge."""
     for name, value, remedy in (
         ("card.gather", card.gather, "packets"),
@@ -190,15 +193,10 @@ def _check_merging(trigger: Trigger, card: Card, *, merging_gpu: bool) -> None:
     ):
         if value == remedy:
             raise UsageError(f"card.merge = true with {name} = {value!r}: leave --merge out")
-    if trigger.device not in ("auto", "cpu") and not merging_gpu:
-        text = f"card.merge = true with trigger.device = {trigger.device!r}: a GPU takes segments only"
-        raise UsageError(f"{text}: use --device cpu, or leave --merge out")
 
 
-def _check_combinations(
-    trigger: Trigger, card: Card, timeout_us: float, deadline_us: float, *, merging_gpu: bool
-) -> None:
-    """UsageError for values that exclude each other. merging_gpu: a GPU takes merged buffers."""
+def _check_combinations(trigger: Trigger, card: Card, timeout_us: float, deadline_us: float) -> None:
+    """UsageError for values that exclude each other."""
     if card.card == "gateware":
         if card.node:
             text = f"card.node = {card.node!r}: the gateware card receives every frame"
@@ -208,7 +206,7 @@ def _check_combinations(
                 text = f"card.{name} = {value!r}: the gateware card gives no copies of packets"
                 raise UsageError(f"{text}: leave it out, or use --card socket")
     if card.merge:
-        _check_merging(trigger, card, merging_gpu=merging_gpu)
+        _check_merging(card)
     if trigger.conditions and card.gather == "packets":
         raise UsageError(
             f"trigger.conditions = {trigger.conditions!r} with card.gather = 'packets': bursts are followed "

@@ -37,11 +37,14 @@ ExecutorKind executor_kind(const PipelineOptions& options, const trigger::Execut
                            const contract::Shape& shape) {
   if (execute.sink) throw std::invalid_argument("a GPU in the loop gives primitives, no rings");
   const rich::Geometry& detector = *execute.process.detector;
-  if (!detector.wide())
+  if (!detector.wide() && !options.merged_buffers)
     return options.mode == Mode::persistent ? ExecutorKind::resident : ExecutorKind::launch;
   const auto refuse = [&](const std::string& value, const char* remedy) {
-    throw std::invalid_argument(value + " with a detector of " + std::to_string(detector.channels()) +
-                                " channels: the CPU merges its frames, the GPU finds the rings: " + remedy);
+    const std::string with = detector.wide()
+                                 ? "a detector of " + std::to_string(detector.channels()) + " channels"
+                                 : "card.merge = true";
+    throw std::invalid_argument(value + " with " + with +
+                                ": the CPU builds the events, the GPU finds the rings: " + remedy);
   };
   if (shape.gather == contract::Gather::packets)
     refuse("card.gather = 'packets'", "use --gather frame, or --device cpu");

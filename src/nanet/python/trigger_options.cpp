@@ -141,6 +141,7 @@ gpu::PipelineOptions pipeline_options(const nb::dict& o, const std::string& devi
   c.device = cuda_number(device);
   c.mode = gpu::mode_of(get<std::string>(o, "executor", "persistent"));
   c.mailbox = gpu::mailbox_memory_of(get<std::string>(o, "mailbox", "auto"));
+  c.merged_buffers = get<bool>(o, "merge", c.merged_buffers);
   c.cpu_fallback = get<bool>(o, "cpu_fallback", c.cpu_fallback);
   c.stall = std::clamp<Nanoseconds>(microseconds(o, "deadline_us", card::ClopOptions{}.deadline) / 2, 500'000,
                                     20'000'000);

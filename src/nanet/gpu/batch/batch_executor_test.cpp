@@ -97,10 +97,20 @@ TEST_F(Kind, FollowsTheNumberOfChannels) {
   EXPECT_EQ(kind(), ExecutorKind::batch);
 }
 
+TEST_F(Kind, OfMergedBuffersIsBatch) {
+  options_.merged_buffers = true;
+  EXPECT_EQ(kind(), ExecutorKind::batch);
+  options_.mode = Mode::launch;
+  EXPECT_EQ(
+      refusal(),
+      "trigger.executor = 'launch' with card.merge = true: the CPU builds the events, the GPU finds the "
+      "rings: leave --executor out");
+}
+
 TEST_F(Kind, RefusesWhatTheBatchExecutorCannotDo) {
   wide();
   const std::string why =
-      " with a detector of 65536 channels: the CPU merges its frames, the GPU finds the rings: ";
+      " with a detector of 65536 channels: the CPU builds the events, the GPU finds the rings: ";
   options_.mode = Mode::launch;
   EXPECT_EQ(refusal(), "trigger.executor = 'launch'" + why + "leave --executor out");
   options_.mode = Mode::persistent;
