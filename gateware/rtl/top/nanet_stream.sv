@@ -522,7 +522,7 @@ module nanet_stream
   dma_arbiter #(
       .PORTS (Ports),
       .DATA_W(DATA_W)
-  ) requests (
+  ) stream_requests (
       .rst          (core_rst),
       .wr_req       (core_wr_req),
       .wr_rsp       (core_wr_rsp),
