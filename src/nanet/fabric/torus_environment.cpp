@@ -56,6 +56,8 @@ class Torus : public ::testing::Environment {
   pid_t pid_ = -1;
 };
 
+// GoogleTest takes environments before main() alone where it has main().
+// NOLINTNEXTLINE(bugprone-throwing-static-initialization)
 [[maybe_unused]] const ::testing::Environment* const torus_environment =
     ::testing::AddGlobalTestEnvironment(new Torus);
 

@@ -9,7 +9,6 @@
 
 namespace nanet::fabric::card {
 
-using contract::acquire;
 using contract::relax;
 using contract::release;
 

@@ -21,7 +21,6 @@ namespace nanet::torus::card {
 
 using contract::acquire;
 using contract::relax;
-using contract::relaxed;
 using contract::release;
 
 namespace {

@@ -10,7 +10,7 @@ namespace nanet::trigger {
 namespace {
 
 TEST(Choke, HasHysteresis) {
-  Choke choke({0.8, 0.4});
+  Choke choke({.high = 0.8, .low = 0.4, .frames = {}});
   auto at = [&, now = Nanoseconds{0}](double fill) mutable {
     choke.update(fill, now += 10);
     return choke.on();
@@ -30,7 +30,7 @@ TEST(Choke, HasHysteresis) {
 }
 
 TEST(Choke, IsRaisedForGivenFrames) {
-  Choke choke({0.8, 0.4, {{10, 5}, {20, 1}}});
+  Choke choke({.high = 0.8, .low = 0.4, .frames = {{10, 5}, {20, 1}}});
   const auto at = [&](std::uint64_t frames, double fill = 0) {
     choke.update(fill, 0, frames);
     return choke.on();
