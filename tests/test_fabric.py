@@ -132,6 +132,7 @@ def test_ranks_end_when_the_torus_ends(nanet_program: str, root: Path, tmp_path:
 def test_wrong_backends_and_sizes_are_refused(nanet) -> None:
     assert "must be one of shm, model, rtl" in nanet("mpirun", "--backend", "tcp", "true", status=2).stderr
     assert "three sizes" in nanet("mpirun", "--backend", "model", "--size", "2x2", "true", status=2).stderr
+    assert "only a torus has one" in nanet("mpirun", "--size", "2x2x2", "true", status=2).stderr
     assert "only torus serve" in nanet("torus", "lqcd", "--control", "x", status=2).stderr
 
 

@@ -40,8 +40,9 @@ def mpirun(
         ),
     ] = None,
     size: Annotated[
-        str, typer.Option("--size", metavar="XxYxZ", help="Nodes of the torus per dimension.")
-    ] = "2x2x2",
+        str | None,
+        typer.Option("--size", metavar="XxYxZ", help="Nodes of the torus per dimension (default: 2x2x2)."),
+    ] = None,
 ) -> None:
     """Runs an unmodified MPI program over the fabric, on this host.
 
@@ -50,6 +51,8 @@ def mpirun(
     """
     if backend is not None and backend not in BACKENDS:
         raise UsageError(f"--backend {backend}: must be one of {', '.join(BACKENDS)}")
+    if size is not None and backend not in ("model", "rtl"):
+        raise UsageError(f"--size {size}: only a torus has one: use --backend model or rtl")
     variables = environment()
     found = find_mpi(mpi)
     # The caller's settings win, except for the provider: the command's purpose.
@@ -59,6 +62,7 @@ def mpirun(
     carried: serve.Carried | None = None
     with contextlib.ExitStack() as stack:
         if backend in ("model", "rtl"):
+            size = size or "2x2x2"
             try:
                 values.torus_size(size)
             except ValueError as error:
