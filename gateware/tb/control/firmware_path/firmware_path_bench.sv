@@ -105,7 +105,8 @@ module firmware_path_bench
   logic [63:0] sender_next_q;
   logic [CHANNELS-1:0][10:0] unused_torus_level;
   logic [CHANNELS-1:0] overflow, unused_tvalid, unused_tlast, unused_verdict_valid, unused_refused;
-  logic [CHANNELS-1:0] unused_profile_valid;
+  logic [CHANNELS-1:0] unused_profile_valid, unused_frame_valid;
+  logic [CHANNELS-1:0][31:0] unused_frame_start, unused_frame_end;
   logic [CHANNELS-1:0][63:0] unused_tdata;
   logic [CHANNELS-1:0][7:0] unused_tkeep;
   frame_verdict_e [CHANNELS-1:0] unused_verdict;
@@ -157,6 +158,12 @@ module firmware_path_bench
   ) path (
       .clk,
       .rst,
+      .mac_clk          ('0),
+      .mac_rst          ('0),
+      .take             (1'b1),
+      .frame_valid      (unused_frame_valid),
+      .frame_start      (unused_frame_start),
+      .frame_end        (unused_frame_end),
       .enable,
       .host,
       .filter,
