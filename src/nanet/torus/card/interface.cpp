@@ -79,7 +79,8 @@ bool Interfaces::start(Port& p) {
     if (acquire(p.memory.header->doorbell) == p.next) return false;
     const PutDescriptor& from = p.memory.ring[p.next % put_entries_count];
     if (acquire(from.lap) != static_cast<std::uint32_t>(p.lap / put_entries_count) + 1) return false;
-    Job& job = p.job.emplace();
+    p.job = Job{};
+    Job& job = *p.job;
     std::memcpy(&job.d, &from, sizeof job.d);
     const PutDescriptor& d = job.d;
     const Nack reason = fault(p, job);
