@@ -21,7 +21,7 @@ from nanet.cli.app import main
 from nanet import _core, simulation
 from nanet.bench import Settings, Sheet
 from nanet.bench import torus as bench_torus
-from nanet.torus import curves, lqcd, parameters, rtl
+from nanet.torus import curves, lqcd, mpi_demo, parameters, rtl
 
 CODES = (0x10, 0x11, 0x00, 0x01)
 SMALL = [(2, 2, 2), (3, 3, 3), (4, 4, 4), (4, 3, 2), (2, 6, 3), (1, 5, 4)]
@@ -212,7 +212,7 @@ def test_sweep_as_json_with_a_figure(nanet, tmp_path: Path) -> None:
 
 
 def test_demo_survives_bit_errors(nanet, tmp_path: Path) -> None:
-    done = nanet("torus", "demo", "--iterations", 12, "--json", "demo.json")
+    done = nanet("torus", "demo", "--program", "model", "--iterations", 12, "--json", "demo.json")
     assert "every one delivered once" in done.stdout
     result = json.loads((tmp_path / "demo.json").read_text())
     program = result["program"]
@@ -220,8 +220,31 @@ def test_demo_survives_bit_errors(nanet, tmp_path: Path) -> None:
     assert program["cells_resent"] >= program["cells_damaged"] > 10
     before, during, after = result["cycles_per_iteration"]
     assert during > before and during > after
-    clean = nanet("torus", "demo", "--iterations", 3, "--size", "3x2x1", "--errors", 0, "--json", "-")
+    clean = nanet(
+        "torus",
+        "demo",
+        "--program",
+        "model",
+        "--iterations",
+        3,
+        "--size",
+        "3x2x1",
+        "--errors",
+        0,
+        "--json",
+        "-",
+    )
     assert json.loads(clean.stdout)["program"]["cells_damaged"] == 0
+
+
+@pytest.mark.skipif(bool(mpi_demo.missing(8)), reason="no MPI with its compiler, or no provider")
+def test_demo_carries_an_mpi_program(nanet) -> None:
+    done = nanet("torus", "demo", "--program", "mpi", "--size", "2x2x2", "--iterations", 600, "--json", "-")
+    result = json.loads(done.stdout)
+    assert result["complete"] and result["mpi"]["ranks"] == 8 and result["mpi"]["error"] < mpi_demo.RIGHT
+    # Each rank sends six faces of 2 KiB per iteration.
+    assert result["program"]["iterations"] == 600 and result["program"]["words"] > 600 * 8 * 6 * 128
+    assert result["program"]["cells_damaged"] > 0
 
 
 def test_live_picture_marks_the_link_with_errors() -> None:
@@ -284,6 +307,9 @@ def test_bad_input_names_key_value_and_remedy(capsys: pytest.CaptureFixture[str]
         (("sweep", "--monitor", "0"), "only torus demo has a page"),
         (("demo", "--plots", "x"), "draws on the terminal"),
         (("demo", "--size", "1x1x1"), "needs neighbours"),
+        (("demo", "--program", "mpi", "--size", "8x8x8"), "512 ranks; at most 128"),
+        (("demo", "--program", "pvm"), "must be one of mpi, model"),
+        (("sweep", "--program", "mpi"), "only torus demo"),
         (("lqcd", "--plots", "x"), "draws no figures"),
     ):
         assert main(["torus", *arguments]) == 2

@@ -17,6 +17,7 @@ from nanet.config.sections import Torus
 from nanet.errors import UsageError, describe_os_error, near
 from nanet.report.output import check_writable, console, write_json
 
+PROGRAMS = ("mpi", "model")
 WHAT = {
     "sweep": "latency and accepted load against offered load",
     "demo": "a parallel program with a live picture, bit errors on a link survived",
@@ -46,6 +47,14 @@ def torus(
         str | None,
         typer.Option("--control", metavar="FILE", help="Control file, for FI_NANET_TORUS (serve)."),
     ] = None,
+    program: Annotated[
+        str | None,
+        typer.Option(
+            "--program",
+            help="mpi: an MPI program, one rank per node; model: the model's own (demo; default: mpi where "
+            "an MPI with mpicc is installed).",
+        ),
+    ] = None,
     json_file: JsonFile = None,
 ) -> None:
     """Model of a 3D torus: packets as events, in cycles (docs/torus.md)."""
@@ -63,6 +72,10 @@ def torus(
         if what != "demo":
             raise UsageError(f"--monitor {monitor}: only torus demo has a page")
         check_address(monitor)
+    if program is not None and what != "demo":
+        raise UsageError(f"--program {program}: only torus demo carries a program")
+    if program not in (None, *PROGRAMS):
+        raise UsageError(f"--program {program}: must be one of {', '.join(PROGRAMS)}")
     check_writable(json=json_file)
     folder = Path(plots) if plots is not None else None
     if folder is not None:
@@ -76,7 +89,7 @@ def torus(
     if what == "serve":
         result = _serve(config[Torus], out, control)
     elif what == "demo":
-        result = _demo(config[Torus], out, monitor)
+        result = _demo(config[Torus], out, monitor, program)
     else:
         result = {"sweep": _sweep, "curves": _curves, "lqcd": _lqcd}[what](config[Torus], out, folder)
     write_json({"torus": what, **result}, json_file)
@@ -189,10 +202,11 @@ def _serve(settings: Torus, out: Any, control: str | None) -> dict[str, Any]:
 REFRESH_S, LINE_S = 0.06, 1.0  # between two pictures; between lines without a terminal
 
 
-def _demo(settings: Torus, out: Any, page: str | None) -> dict[str, Any]:
+def _demo(settings: Torus, out: Any, page: str | None, program: str | None) -> dict[str, Any]:
     from nanet import __version__, _core
     from nanet.monitor.link import Monitor
     from nanet.run.process import stop_signals
+    from nanet.torus import mpi_demo
     from nanet.torus.demo import Demo, Tick
     from nanet.torus.live import View, summary
 
@@ -200,17 +214,26 @@ def _demo(settings: Torus, out: Any, page: str | None) -> dict[str, Any]:
     timing = {**_core.torus.timing("reliable"), "reserve": settings.injection == "reserve"}
     if settings.buffer:
         timing["buffer_words"] = settings.buffer
+    lacks = mpi_demo.missing(size[0] * size[1] * size[2]) if program != "model" else ""
+    if program == "mpi" and lacks:
+        raise UsageError(f"--program mpi: {lacks}")
+    if lacks:
+        out.print(f"[dim]no MPI program, the model's own: {lacks}[/]", highlight=False)
     try:
-        demo = Demo(
+        demo = (Demo if program == "model" or lacks else mpi_demo.MpiDemo)(
             size, timing, iterations=settings.iterations, word_rate=settings.errors,
             balanced=settings.vc_rule == "balanced", seed=settings.seed,
         )  # fmt: skip
     except ValueError as error:
         raise UsageError(f"torus: {error}") from None
-    title = f"nanet torus demo: {settings.size} nodes, reliable links, halo exchange, transposition, sum"
+    except RuntimeError as error:
+        out.print(f"torus: {error}", style="red", markup=False)
+        raise typer.Exit(1) from None
+    title = f"nanet torus demo: {settings.size} nodes, reliable links; {demo.what}"
     view = View(demo, title)
     latest: Tick | None = None
     with contextlib.ExitStack() as stack:
+        stack.callback(demo.close)
         stop = stack.enter_context(stop_signals())
         served = None
         if page is not None:
@@ -237,10 +260,10 @@ def _demo(settings: Torus, out: Any, page: str | None) -> dict[str, Any]:
                     following = time.monotonic() + LINE_S
                 if stop.signals:
                     break
-                if out.is_terminal or served is not None:
+                if (out.is_terminal or served is not None) and isinstance(demo.links(), _core.torus.Model):
                     time.sleep(REFRESH_S)
         except RuntimeError as error:
-            out.print(f"[red]torus: {error}[/]")
+            out.print(f"torus: {error}", style="red", markup=False)
             raise typer.Exit(1) from None
     assert latest is not None
     result = {**demo.result(latest.count), "stopped": bool(stop.signals)}

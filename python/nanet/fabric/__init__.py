@@ -37,6 +37,15 @@ def environment() -> dict[str, str]:
     return {"FI_PROVIDER_PATH": str(provider_folder()), "FI_PROVIDER": "nanet"}
 
 
+def compiler_of(launcher: str) -> str | None:
+    """The C compiler of an MPI: beside its launcher."""
+    place = Path(launcher)
+    for name in (place.name.replace("mpirun", "mpicc").replace("mpiexec", "mpicc"), "mpicc"):
+        if found := shutil.which(name, path=str(place.parent)):
+            return found
+    return None
+
+
 @attrs.frozen
 class Mpi:
     """An MPI implementation: path of its launcher, kind ("openmpi" or "mpich"), and major version."""

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nanet torus demo`: the model carries a parallel program while one link suffers bit errors."""
+"""`nanet torus demo`: the model carries a parallel program while one link suffers bit errors.
+
+The program is one of the model's own (`Demo`) or an MPI program (nanet.torus.mpi_demo).
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,9 @@ class Tick:
 class Demo:
     """A program on a torus. The link X+ of the middle node has errors in its second third."""
 
+    what = "halo exchange, transposition, sum"
+    expected: int | None  # packets, where the program tells
+
     def __init__(
         self,
         size: tuple[int, int, int],
@@ -43,18 +49,33 @@ class Demo:
         """word_rate: probability that the link damages a word. ValueError of the model."""
         from nanet import _core
 
-        self.size, self.iterations, self.word_rate = size, iterations, word_rate
-        self.nodes = size[0] * size[1] * size[2]
-        x, y, z = (n // 2 for n in size)
-        self.bad = (x + size[0] * (y + size[1] * z), 0 if size[0] > 1 else 1 if size[1] > 1 else 2)
+        self.begin(size, iterations, word_rate)
         self.model = _core.torus.Model(size, dict(timing), balanced, seed)
         self.model.start(iterations, PACKETS, PAYLOAD_BYTES, COMPUTE_CYCLES)
-        self.errors_from = self.errors_to = 0  # cycles
-        self.parts: list[tuple[int, int]] = []  # (cycle, words) at the start, at both ends of the errors, end
         neighbours = 2 * sum(n > 1 for n in size)
         each = PACKETS * neighbours + sum(n - 1 for n in size)
         moved = self.nodes - size[0] * size[1] if size[0] == size[2] else 0  # by the transposition
         self.expected = iterations * (self.nodes * each + PACKETS * moved)
+
+    def begin(self, size: tuple[int, int, int], iterations: int, word_rate: float) -> None:
+        """Sets what programs of all kinds have in common."""
+        self.size, self.iterations, self.word_rate = size, iterations, word_rate
+        self.nodes = size[0] * size[1] * size[2]
+        x, y, z = (n // 2 for n in size)
+        self.bad = (x + size[0] * (y + size[1] * z), 0 if size[0] > 1 else 1 if size[1] > 1 else 2)
+        self.errors_from = self.errors_to = 0  # cycles
+        self.parts: list[tuple[int, int]] = []  # (cycle, words) at the start, at both ends of the errors, end
+
+    def advance(self) -> dict[str, Any]:
+        """Runs the program for a tick; counts as of Model.advance."""
+        return self.model.advance(TICK_CYCLES)
+
+    def links(self) -> Any:
+        """The source of loads per link and of errors."""
+        return self.model
+
+    def close(self) -> None:
+        """Ends the program before its time."""
 
     def ticks(self) -> Iterator[Tick]:
         """Runs the program. RuntimeError in a deadlock."""
@@ -63,10 +84,10 @@ class Demo:
         cycle, on = 0, False
         self.parts = [(0, 0)]
         while True:
-            count = self.model.advance(TICK_CYCLES)
+            count = self.advance()
             if count["deadlocked"]:
                 raise RuntimeError(f"the program is in deadlock at cycle {count['cycles']}")
-            now, again = self.model.link_words(), self.model.link_resent()
+            now, again = self.links().link_words(), self.links().link_resent()
             passed = max(1, count["cycles"] - cycle)
             yield Tick(count, (now - words) / passed, again - resent, on)
             cycle, words, resent = count["cycles"], now, again
@@ -78,7 +99,7 @@ class Demo:
                 else:
                     self.errors_to = cycle
                 self.parts.append((cycle, count["words"]))
-                self.model.damage([(*self.bad, self.word_rate, 0, LATEST)] if on else [])
+                self.links().damage([(*self.bad, self.word_rate, 0, LATEST)] if on else [])
             if count["done"]:
                 self.parts.append((cycle, count["words"]))
                 return
@@ -114,6 +135,10 @@ class Demo:
         names = [c["name"] for c in _core.counter_descriptions() if c["family"] == "program"]
         return {name: counts[name] for name in names}
 
+    def right(self, last: Mapping[str, Any]) -> bool:
+        """Whether a finished program has lost nothing."""
+        return last["packets"] == self.expected
+
     def result(self, last: Mapping[str, Any]) -> dict[str, Any]:
         """Figures of the whole run; last: counts of the last tick."""
         from nanet import _core
@@ -123,9 +148,10 @@ class Demo:
         clock = _core.torus.CLOCK_HZ
         return {
             "size": list(self.size),
+            "carries": self.what,
             "program": self.counters(last),
             "packets_expected": self.expected,
-            "complete": bool(last["done"]) and last["packets"] == self.expected,
+            "complete": bool(last["done"]) and self.right(last),
             "cycles": last["cycles"],
             "microseconds": last["cycles"] / clock * 1e6,
             "accepted": last["words"] / last["cycles"] / self.nodes,

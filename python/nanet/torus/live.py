@@ -98,7 +98,8 @@ class View:
         table.add_row("accepted", f"{self.accepted[-1]:.3f}", "words per node and cycle", history)
         latency = f"cycles in the mean, 99 %: {now['p99_cycles']:.0f}, longest: {now['max_cycles']}"
         table.add_row("latency", f"{now['mean_cycles']:.0f}", latency)
-        table.add_row("packets", count(now["packets"]), f"of {count(self.demo.expected)}")
+        wanted = "delivered" if self.demo.expected is None else f"of {count(self.demo.expected)}"
+        table.add_row("packets", count(now["packets"]), wanted)
         style = "bold red" if self.tick.errors_on else ""
         node, port = self.demo.bad
         where = f"link {'XYZ'[port]}+ of node {node}"
@@ -121,13 +122,20 @@ def summary(result: dict[str, Any]) -> Table:
     """Figures of a finished demo."""
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     program, errors = result["program"], result["errors"]
-    took = f"{result['microseconds']:,.0f} µs in the model"
-    table.add_row("iterations", count(program["iterations"]), took)
-    table.add_row(
-        "packets", count(program["packets"]),
-        "every one delivered once" if result["complete"] else f"of {count(result['packets_expected'])}",
-    )  # fmt: skip
-    table.add_row("accepted", f"{result['accepted']:.3f}", "words per node and cycle")
+    mpi = result.get("mpi")
+    if mpi:
+        table.add_row("iterations", count(program["iterations"]), f"of an MPI program, {mpi['ranks']} ranks")
+        exact = "equal to the exact solution" if result["complete"] else "wrong result"
+        table.add_row("result", "", f"{exact}, largest error {mpi['error']:.1e}")
+        table.add_row("packets", count(program["packets"]), "delivered")
+    else:
+        took = f"{result['microseconds']:,.0f} µs in the model"
+        table.add_row("iterations", count(program["iterations"]), took)
+        table.add_row(
+            "packets", count(program["packets"]),
+            "every one delivered once" if result["complete"] else f"of {count(result['packets_expected'])}",
+        )  # fmt: skip
+        table.add_row("accepted", f"{result['accepted']:.3f}", "words per node and cycle")
     table.add_row(
         "latency", f"{result['mean_cycles']:.0f}",
         f"cycles in the mean, 99 %: {result['p99_cycles']:.0f}, longest: {result['max_cycles']}",
@@ -137,6 +145,8 @@ def summary(result: dict[str, Any]) -> Table:
         f"{count(program['cells_resent'])} sent again; {'XYZ'[errors['port']]}+ of node {errors['node']}, "
         f"{100 * errors['word_rate']:g} % of words",
     )  # fmt: skip
+    if mpi:
+        return table
     spans = [f"{cycles:,.0f}" for cycles in result["cycles_per_iteration"]]
     titles = ("before", "during", "after") if len(spans) == 3 else ("",) * len(spans)
     parts = ", ".join(f"{span} {title}".strip() for span, title in zip(spans, titles, strict=True))

@@ -358,5 +358,15 @@ void bind_torus(nb::module_& m) {
             const auto words = server.link_words();
             return column(std::vector<std::uint64_t>(words.begin(), words.end()));
           },
-          "Words per link, index node * 6 + port. uint64.");
+          "Words per link, index node * 6 + port. uint64.")
+      .def(
+          "link_resent",
+          [](const torus::card::Server& server) {
+            const auto cells = server.link_resent();
+            return column(std::vector<std::uint64_t>(cells.begin(), cells.end()));
+          },
+          "Cells sent again per link, index node * 6 + port. uint64.")
+      .def(
+          "progress", [](const torus::card::Server& server) { return progress_dict(server.progress()); },
+          "As Model.advance, of the packets so far; iterations, done and deadlocked are not known here.");
 }

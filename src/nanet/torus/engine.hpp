@@ -39,6 +39,7 @@ class Model::Engine {
   std::span<const std::uint64_t> link_resent() const { return resent_; }
   void damage(std::span<const LinkErrors> errors);
   void start(const Program& program);
+  Progress progress() { return progress_of(loop(now_)); }
   Progress advance(std::uint64_t cycles);
   void open();
   void send(std::uint32_t from, std::uint32_t to, std::uint32_t payload_bytes, std::uint32_t id);
@@ -140,6 +141,7 @@ class Model::Engine {
   std::uint32_t words_of(std::uint32_t payload_bytes) const;
   void reset();
   void cycle();
+  Progress progress_of(const LoadResult& r) const;
   LoadResult loop(std::uint64_t end);
   void schedule(std::uint64_t at, Kind kind, std::uint32_t index, std::uint32_t what = 0) {
     wheel_.add(at, kind, index, what);

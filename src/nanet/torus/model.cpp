@@ -238,6 +238,10 @@ Progress Model::advance(std::uint64_t cycles) {
   return engine_->advance(cycles);
 }
 
+Progress Model::progress() const {
+  return engine_->progress();
+}
+
 void Model::open() {
   engine_->open();
 }

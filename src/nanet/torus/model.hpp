@@ -132,6 +132,7 @@ class Model {
   void send(std::uint32_t from, std::uint32_t to, std::uint32_t payload_bytes, std::uint32_t id);
   bool step(std::uint64_t cycles, std::vector<Arrival>& arrivals);
   std::uint32_t waiting(std::uint32_t node) const;  // packets sent that have not entered the network
+  Progress progress() const;                        // of the live network since open(); without iterations
   std::uint64_t now() const;
 
   // Per output link of the last run, index node * 6 + port; words: measured time only.

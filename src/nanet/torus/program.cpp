@@ -121,12 +121,18 @@ void Model::Engine::arrived(std::uint32_t n, std::uint32_t step) {
 
 Progress Model::Engine::advance(std::uint64_t cycles) {
   check(!steps_.empty(), "advance: no program was started; call start first");
-  const LoadResult r = loop(now_ + cycles);
-  Progress p;
+  Progress p = progress_of(loop(now_ + cycles));
   std::uint32_t least = last_step_;
   for (const Rank& rank : rank_) least = std::min(least, rank.step);
-  p.cycles = now_;
   p.iterations = least / steps_.size();
+  p.done = least == last_step_;
+  p.deadlocked = !p.done && wheel_.pending() == 0;
+  return p;
+}
+
+Progress Model::Engine::progress_of(const LoadResult& r) const {
+  Progress p;
+  p.cycles = now_;
   p.packets = r.packets;
   p.words = delivered_words_;
   p.cells_sent = cells_sent_;
@@ -136,8 +142,6 @@ Progress Model::Engine::advance(std::uint64_t cycles) {
   p.mean_cycles = r.mean_cycles;
   p.p99_cycles = r.p99_cycles;
   p.max_cycles = r.max_cycles;
-  p.done = least == last_step_;
-  p.deadlocked = !p.done && wheel_.pending() == 0;
   return p;
 }
 

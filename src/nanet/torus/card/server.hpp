@@ -39,6 +39,8 @@ class Server {
   const Totals& totals() const { return control().totals; }
   std::uint64_t now() const { return carrier_->now(); }
   std::span<const std::uint64_t> link_words() const { return model_.link_words(); }
+  std::span<const std::uint64_t> link_resent() const { return model_.link_resent(); }
+  Progress progress() const { return model_.progress(); }  // of the model
   void damage(std::span<const LinkErrors> errors) { model_.damage(errors); }
   std::uint32_t open_ports() const { return static_cast<std::uint32_t>(hosted_.size()); }
 
