@@ -50,11 +50,11 @@ int main(int argc, char** argv) {
       } else if (length) {
         dut->sent = 1;
         length = at = 0;
-      } else if (sob && !dut->lost && random() % 500 == 0 && dut->timestamp > 256 + frames * 256) {
+      } else if (sob && !dut->lost && random() % 64 == 0 && dut->timestamp > 256 + frames * 256) {
         // The frame before the present one.
         frames = dut->timestamp / 256 - 1;
         std::map<std::uint8_t, unsigned> times;
-        for (int i = random() % 160; i-- > 0;) times[static_cast<std::uint8_t>(random())] = random() & 1;
+        for (int i = random() % 320; i-- > 0;) times[static_cast<std::uint8_t>(random())] = random() & 1;
         std::vector<wire::mtp::Primitive> list;
         for (const auto& [time, odd] : times) {
           list.push_back({static_cast<std::uint16_t>(0x4000 | odd), time, 0});

@@ -117,7 +117,7 @@ int main(int argc, char** argv) {
     dut->eob = eob;
     set_now();
 
-    if (!offering && given < wanted && random() % 8 == 0) {
+    if (!offering && given < wanted && random() % 4 == 0) {
       offering = true;
       const std::uint64_t choice = random() % 256;
       std::int64_t age = static_cast<std::int64_t>(random() % latency);
