@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
           dut->timestamp);
     placed += counts >> 9 & 1;
   };
-  while (pulses < wanted) {
+  while (pulses < wanted || !held.empty()) {  // the last packet leaves as a whole
     if (clk_at < ttc_at) {
       clk_at += 6400;
       dut->word_valid = dut->sent = 0;
@@ -50,7 +50,8 @@ int main(int argc, char** argv) {
       } else if (length) {
         dut->sent = 1;
         length = at = 0;
-      } else if (sob && !dut->lost && random() % 64 == 0 && dut->timestamp > 256 + frames * 256) {
+      } else if (pulses < wanted && sob && !dut->lost && random() % 64 == 0 &&
+                 dut->timestamp > 256 + frames * 256) {
         // The frame before the present one.
         frames = dut->timestamp / 256 - 1;
         std::map<std::uint8_t, unsigned> times;
