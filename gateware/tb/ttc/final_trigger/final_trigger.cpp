@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
       } else if (length) {
         dut->sent = 1;
         length = at = 0;
-      } else if (pulses < wanted && sob && !dut->lost && random() % 64 == 0 &&
+      } else if (pulses < wanted && sob && !dut->lost && random() % 16 == 0 &&
                  dut->timestamp > 256 + frames * 256) {
         // The frame before the present one.
         frames = dut->timestamp / 256 - 1;
