@@ -16,7 +16,7 @@ namespace flag = wire::mgp::flag;
 
 constexpr std::uint8_t burst = 7;
 constexpr Frame frames = 20;
-constexpr Frame further = 60;  // beyond the timeout; the end of the run closes what is open
+constexpr Frame further = 60;  // beyond the timeout; the end of the run closes open frames
 constexpr std::uint8_t locked_in_burst = 3;
 
 struct NoTriggers final : card::TriggerObserver {
