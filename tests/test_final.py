@@ -310,7 +310,9 @@ def test_account_of_a_loop_that_has_not_begun() -> None:
 
 def test_account_of_a_loop_with_a_card() -> None:
     assert boards_latency_us(200, 0.0005) > 200 + 500
-    counts = dict.fromkeys((*CARD_OUTCOMES, "overflow", "missed", "time_lost", "differs"), 0)
+    counts = dict.fromkeys(
+        (*CARD_OUTCOMES, "overflow", "missed", "time_lost", "differs", "out_of_time", "burst_mismatch"), 0
+    )
     slack = {"p50": 100.0, "p1": 90.0, "p0_1": 80.0, "min": 70.0, "n": 8}
     card = {
         **counts, "decisions": 10, "sent": 8, "late": 2, "differs": 1, "latency_us": 200.0,

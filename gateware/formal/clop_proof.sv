@@ -49,7 +49,8 @@ module clop_proof
   clop_part_t board_read;
   placed_e counted_as;
   logic [15:0] counted_hits;
-  logic [7:0] counted_events;
+  logic [7:0] counted_events, counted_burst;
+  logic [23:0] counted_frame;
   logic [24:0] skipped;
   logic [3:0][63:0] missing;
 
@@ -66,6 +67,8 @@ module clop_proof
       .buffer_units  (18'd64),
       .timeout_cycles(32'd0),
       .grace_cycles  (16'd0),
+      .close_burst   (8'd0),
+      .close_frames  (24'd0),
       .*
   );
 

@@ -20,6 +20,7 @@ module clop_timers #(
     input  logic [31:0]                    slot_first,
     input  logic [31:0]                    base_n,
     input  logic [31:0]                    end_n,
+    input  logic [23:0]                    due_frames,
     input  logic                           close,
     input  logic                           close_old,
     output logic                           closing,

@@ -290,6 +290,7 @@ PROOFS = {
             ("trigger_line", "    write_q       <= '0;", "    write_q       <= stored;"),
             ("trigger_line", "same_burst && op_q.timed", "op_q.timed"),
             ("trigger_line", "number: now_number + ttc_tick_t'(AHEAD),", "number: now_number,"),
+            ("trigger_line", "!input_q.timed || ", ""),
         ),
         abstract=("ram_1r1w",),
         induction_finds=True,

@@ -15,6 +15,7 @@ module trigger_line_proof
     input logic        ends,
     input logic        loses,
     input logic        decision_valid,
+    input logic        decision_timed,
     input logic        decision_burst,
     input logic [7:0]  decision_time,
     input logic [5:0]  decision_kind,
@@ -35,7 +36,8 @@ module trigger_line_proof
   logic [7:0] time_q, chosen_q;
   decision_t decision;
   assign chosen   = 32'(chosen_time);
-  assign decision = '{burst: decision_burst, timestamp: 32'(decision_time), kind: decision_kind};
+  assign decision = '{timed: decision_timed, burst: decision_burst, timestamp: 32'(decision_time),
+                      kind: decision_kind};
   logic [4:0] latency_q;
   logic [3:0] min_ticks_q;
 
@@ -172,6 +174,7 @@ module trigger_line_proof
       // Each decision has one outcome.
       if (counts.decisions)
         assert (3'(counts.late) + 3'(counts.early) + 3'(counts.untimed) + 3'(slack_valid) == 3'd1);
+      if (i_line.places) assert (i_line.input_q.timed && i_line.input_q.burst == now.burst[0]);
       assert (!(counts.sent && counts.specials) && release_valid == (counts.sent || counts.specials));
 
       // Invariants of the induction: registers that follow others,

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import importlib
+import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,3 +48,9 @@ def totals(program: Path, *arguments: object) -> dict[str, int]:
         raise RuntimeError(f"{program.parent.name}: {done.stderr.strip() or done.returncode}")
     words = done.stdout.split()
     return dict(zip(words[::2], map(int, words[1::2]), strict=True))
+
+
+def totals_of(runs: Sequence[tuple[object, ...]]) -> list[dict[str, int]]:
+    """Counts of harnesses, one run per available CPU at a time; a run is a program with its arguments."""
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        return list(pool.map(lambda run: totals(Path(str(run[0])), *run[1:]), runs))

@@ -38,6 +38,8 @@ module clop
     input  logic [15:0]              grace_cycles,    // maximum latency from the MAC to clop
     input  logic [15:0]              window_frames,   // frames this far behind the newest are closed; 0: none
     input  logic [63:0]              now,
+    input  logic [7:0]               close_burst,     // frames of this burst below `close_frames` are due
+    input  logic [23:0]              close_frames,
     output logic                     ready,           // all memories cleared
 
     /*
@@ -98,6 +100,8 @@ module clop
     output placed_e          counted_as,
     output logic [15:0]      counted_hits,
     output logic [7:0]       counted_events,
+    output logic [23:0]      counted_frame,
+    output logic [7:0]       counted_burst,
     output logic             frame_in,
     output logic             frame_overrun,
     output logic             skipped_valid,   // frames skipped by a jump
@@ -152,6 +156,7 @@ module clop
 
   logic timer_push, timer_room, due_valid, due_ready, due_old, due_forced, closing, timer_moved;
   logic [31:0] timer_n, timer_first, due_n, due_first;
+  logic [23:0] due_frames_q;
 
   logic slot_we, status_we, board_we;
   logic [IndexW-1:0] slot_addr;
@@ -331,6 +336,9 @@ module clop
       .*
   );
 
+  always_ff @(posedge clk_timers)
+    due_frames_q <= current.known && close_burst == current.number ? close_frames : '0;
+
   clop_timers #(
       .MAX_BUFFERS(MAX_BUFFERS)
   ) timers (
@@ -346,6 +354,7 @@ module clop
       .slot_first(slot.first),
       .base_n    (current.base[31:0]),
       .end_n     (end_n[31:0]),
+      .due_frames(due_frames_q),
       .close_old (waiting_for.old),
       .moved     (timer_moved),
       .*

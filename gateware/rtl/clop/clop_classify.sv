@@ -157,6 +157,7 @@ module clop_classify
       act.events       <= work.request.header.events;
       act.stamp        <= stamp;
       act.frame        <= work.request.header.frame;
+      act.burst        <= work.request.header.burst;
       act.n            <= work.n;
       act.started      <= started_q;
       act.timed_out    <= work.expire;

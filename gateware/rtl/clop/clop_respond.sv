@@ -37,6 +37,8 @@ module clop_respond
     output placed_e                counted_as,
     output logic [15:0]            counted_hits,
     output logic [7:0]             counted_events,
+    output logic [23:0]            counted_frame,
+    output logic [7:0]             counted_burst,
     output serial_t [CHANNELS-1:0] write_fence
 );
 
@@ -88,6 +90,8 @@ module clop_respond
     counted_as     <= next.as;
     counted_hits   <= act.hits;
     counted_events <= act.events;
+    counted_frame  <= act.frame;
+    counted_burst  <= act.burst;
     if (opens || firmware.valid) responded_q[ChannelW'(next.channel)] <= 1'b1;
     // Without this update, a channel whose packets are all refused early would have a fence half the
     // range behind, which compares as ahead.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Timer queue of the open frames, in the order of setting. Examines the oldest timer continuously. Drops
 // it when its frame is closed or has a later timer; offers it to clop when it is due: by the clock, by the
-// number of newer frames, or because its burst is being closed.
+// number of newer frames, by its own number, or because its burst is being closed.
 module clop_timers
   import nanet_pkg::*;
 #(
@@ -41,6 +41,7 @@ module clop_timers
      */
     input logic [31:0] base_n,
     input logic [31:0] end_n,
+    input logic [23:0] due_frames,  // frames below are due, each when the timers before it have left
 
     // Pulse: a burst begins; the current timer is evaluated again.
     input logic begins,
@@ -91,7 +92,7 @@ module clop_timers
   logic open, open_q, live_q, old_q, due_q;
   logic [7:0] same_q;
   logic [31:0] first, age_q, behind_q, limit_q;
-  logic aged_q, overtaken_q, close_old_q, full_q;
+  logic aged_q, overtaken_q, passed_q, close_old_q, full_q;
 
   ram_bypass #(
       .WIDTH(33),
@@ -171,11 +172,12 @@ module clop_timers
         old_q       <= behind_base_q[31];
         aged_q      <= timeout_cycles != 0 && !age_q[31] && age_q >= limit_q;
         overtaken_q <= window_frames != 0 && !behind_q[31] && behind_q > 32'(window_frames);
+        passed_q    <= behind_base_q < 32'(due_frames);
         state_q     <= TimerCompare;
       end
       TimerCompare: begin
         live_q  <= open_q && (closing || same_q == '1);
-        due_q   <= closing ? old_q == close_old_q : aged_q || overtaken_q;
+        due_q   <= closing ? old_q == close_old_q : aged_q || overtaken_q || passed_q;
         state_q <= TimerAct;
       end
       TimerAct: begin
@@ -203,8 +205,5 @@ module clop_timers
       count_q <= '0;
     end
   end
-
-  logic unused;
-  assign unused = &{1'b0, behind_base_q[30:0], head.n};
 
 endmodule

@@ -405,6 +405,7 @@ package nanet_pkg;
     logic [7:0]     events;
     logic [63:0]    stamp;
     logic [23:0]    frame;
+    logic [7:0]     burst;
     logic [31:0]    n;
     logic           started;       // its burst has started
     logic           timed_out;
@@ -585,6 +586,8 @@ package nanet_pkg;
     placed_e          counted_as;
     logic [15:0]      counted_hits;
     logic [7:0]       counted_events;
+    logic [23:0]      counted_frame;     // gather mode frame
+    logic [7:0]       counted_burst;
     logic             skipped_valid;     // frames skipped by a jump
     logic [24:0]      skipped;
     logic             frame_in;

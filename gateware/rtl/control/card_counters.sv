@@ -313,6 +313,6 @@ module card_counters
   assign unused = ^{placed_q, 1'b0};
 
   logic unused_count_cnt;
-  assign unused_count_cnt = &{1'b0, count_cnt.read_error};
+  assign unused_count_cnt = &{1'b0, count_cnt.read_error, cnt.counted_frame, cnt.counted_burst};
 
 endmodule

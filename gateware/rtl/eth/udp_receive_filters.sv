@@ -37,13 +37,15 @@ module udp_receive_filters
 );
 
   logic [FILTERS-1:0] tag_q, ip_q, rest_q, all;
+  logic [FILTERS-1:0][31:0] wanted_q;  // destination address
 
   always_ff @(posedge clk) begin
+    for (int f = 0; f < int'(FILTERS); f++) wanted_q[f] <= filter[f].dst_ip == 0 ? host_ip : filter[f].dst_ip;
     if (in_valid) begin
       for (int f = 0; f < int'(FILTERS); f++) begin
         tag_q[f] <= filter[f].enable && filter[f].vlan == vlan &&
                     (!filter[f].vlan || filter[f].vlan_id == vlan_id);
-        ip_q[f] <= dst_ip == (filter[f].dst_ip == 0 ? host_ip : filter[f].dst_ip);
+        ip_q[f] <= dst_ip == wanted_q[f];
         rest_q[f] <= dst_port == filter[f].dst_port &&
                      ((src_ip ^ filter[f].src_ip) & filter[f].src_mask) == 0 &&
                      (filter[f].src_port == 0 || filter[f].src_port == src_port);

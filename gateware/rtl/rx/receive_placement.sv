@@ -31,7 +31,7 @@ module receive_placement
     input receive_cfg_t             cfg,
     input logic [DEVICES-1:0][63:0] base_vaddr,
     input logic [63:0]              now,
-    input ttc_stamp_t               ttc_stamp,   // of merged buffers
+    input ttc_stamp_t               ttc_stamp,   // of merged buffers; frames to close
 
     /*
      * channels: writer requests, and the number of the last written packet
@@ -217,6 +217,8 @@ module receive_placement
       .grace_cycles  (cfg.grace_cycles),
       .window_frames (cfg.window_frames),
       .now,
+      .close_burst   (ttc_stamp.close_burst),
+      .close_frames  (ttc_stamp.close_frames),
       .ready         (f_ready),
       .place_valid   (cfg.packets_mode ? '0 : place_valid),
       .place_ready   (f_place_ready),
@@ -250,6 +252,8 @@ module receive_placement
       .counted_as    (f_counted_as),
       .counted_hits  (f_counted_hits),
       .counted_events(f_counted_events),
+      .counted_frame (cnt.counted_frame),
+      .counted_burst (cnt.counted_burst),
       .skipped_valid (cnt.skipped_valid),
       .skipped       (cnt.skipped),
       .last_packet   (f_last_packet),
@@ -339,7 +343,8 @@ module receive_placement
     assign cnt.frame_unmerged = 1'b0;
     logic unused_merge;
     assign unused_merge = &{1'b0, store_wr_req, store_wr_data, merge_tlb_rsp, merge_wr_rsp,
-                            cfg.merge_window, ttc_stamp};
+                            cfg.merge_window, ttc_stamp.lost, ttc_stamp.in_burst, ttc_stamp.locked,
+                            ttc_stamp.timestamp};
   end
 
   clop_close #(

@@ -491,7 +491,11 @@ module nanet_stream
         .reg_addr    (reg_addr[11:0]),
         .reg_rsp     (trigger_rsp),
         .burst_begins(path_ev_valid[0] && path_ev_ready[0] && path_ev_req.item.kind == KindBurstBegins),
+        .burst_number(path_ev_req.item.frame[7:0]),
         .burst_base  ({path_ev_req.item.bytes, path_ev_req.item.buffer}),
+        .packet_placed(cnt.counted && cnt.counted_as == PlacedUsed && !regs.gather.packets_mode.value),
+        .packet_burst(cnt.counted_burst),
+        .packet_frame(cnt.counted_frame),
         .*
     );
   end else begin : gen_no_final

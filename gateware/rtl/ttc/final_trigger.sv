@@ -40,6 +40,7 @@ module final_trigger
     input logic [5:0]   word_bytes,
     input logic         sent,
     input logic         discarded,
+    input logic         timed,
     input logic         burst,
 
     /*
@@ -80,6 +81,7 @@ module final_trigger
       .word_bytes,
       .sent,
       .discarded,
+      .timed,
       .burst,
       .decision_valid,
       .decision_ready,

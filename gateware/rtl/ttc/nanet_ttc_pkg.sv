@@ -24,8 +24,11 @@ package nanet_ttc_pkg;
     logic [31:0] timestamp;
   } ttc_now_t;
 
-  // Time for buffers; zero without a running receiver.
+  // Time for the receive path; zero without a running receiver. Open frames of the MGP burst below
+  // `close_frames` are closed.
   typedef struct packed {
+    logic [7:0]  close_burst;
+    logic [23:0] close_frames;
     logic        lost;
     logic        in_burst;
     logic        locked;
@@ -74,6 +77,7 @@ package nanet_ttc_pkg;
   localparam logic [5:0] KindChokeOff = 6'h25;
 
   typedef struct packed {
+    logic        timed;      // its burst has TTC time
     logic        burst;      // low bit of the burst's number
     logic [31:0] timestamp;
     logic [5:0]  kind;

@@ -31,10 +31,18 @@ module stream_trigger
     input logic [63:0]  sender_next,
 
     /*
-     * Pulse: a burst begins with this n
+     * Pulse: a burst of the boards begins, with this number and first n
      */
     input logic        burst_begins,
+    input logic [7:0]  burst_number,
     input logic [63:0] burst_base,
+
+    /*
+     * Pulse: a packet has been placed
+     */
+    input logic        packet_placed,
+    input logic [7:0]  packet_burst,
+    input logic [23:0] packet_frame,
 
     // TTC line: four samples, the oldest in bit 0.
     input logic [3:0] ttc_samples,
@@ -54,7 +62,7 @@ module stream_trigger
   localparam int unsigned BinW = $clog2(BINS);
 
   // Counters, one register each, in this order from address 0x040.
-  localparam int unsigned Counters = 22;
+  localparam int unsigned Counters = 24;
 
   if (LOG2_PLACES > 24 || BINS > 128) begin : gen_check_registers
     $fatal(1, "stream_trigger: LOG2_PLACES must be at most 24, BINS at most 128");
@@ -66,6 +74,7 @@ module stream_trigger
   logic [LOG2_PLACES-1:0] latency_q;
   logic [3:0] min_ticks_q;
   logic [31:0] offset_q;
+  logic [15:0] close_ticks_q;
   logic [12:0] orbit_q;
   trigger_mask_t [Masks-1:0] masks_q;
 
@@ -88,7 +97,9 @@ module stream_trigger
   ttc_frame_counts_t frame_counts;
   ttc_time_counts_t time_counts;
   trigger_counts_t trigger_counts;
-  logic count_primitive, count_overflow, histogram_clear, burst;
+  logic count_primitive, count_overflow, histogram_clear, timed, burst, burst_mismatch, out_of_time;
+  logic [7:0] close_burst;
+  logic [23:0] close_frames;
 
   ttc_receiver i_receiver (
       .clk,
@@ -110,24 +121,28 @@ module stream_trigger
       .time_counts
   );
 
-  // Number of the packet's burst, low bit: bursts are counted as the receiver counts SOBs.
-  // burst_q changes a cycle after base_q, with the comparison.
-  logic begun_q, burst_q, of_newest_q;
-  logic [63:0] base_q;
-  assign burst = of_newest_q ? burst_q : !burst_q;
-  always_ff @(posedge clk) begin
-    of_newest_q <= sender_next >= base_q;
-    burst_q     <= begun_q;
-    if (burst_begins) begin
-      begun_q <= !begun_q;
-      base_q  <= burst_base;
-    end
-    if (unit_rst_q) begin
-      begun_q <= 1'b0;
-      burst_q <= 1'b0;
-      base_q  <= '0;
-    end
-  end
+  burst_time #(
+      .LATENCY_W(LOG2_PLACES)
+  ) i_bursts (
+      .clk,
+      .rst        (unit_rst_q),
+      .latency    (latency_q),
+      .close_ticks(close_ticks_q),
+      .now,
+      .burst_begins,
+      .burst_number,
+      .burst_base,
+      .sender_next,
+      .timed,
+      .burst,
+      .packet_placed,
+      .packet_burst,
+      .packet_frame,
+      .close_burst,
+      .close_frames,
+      .burst_mismatch,
+      .out_of_time
+  );
 
   // clk_ttc is `clk`: the pulse leaves in the first cycle of its period.
   final_trigger #(
@@ -151,6 +166,7 @@ module stream_trigger
       .word_bytes,
       .sent,
       .discarded,
+      .timed,
       .burst,
       .counts    (trigger_counts),
       .count_primitive,
@@ -170,7 +186,8 @@ module stream_trigger
   );
 
   always_ff @(posedge clk) begin
-    ttc_stamp <= '{lost: now.lost, in_burst: now.in_burst, locked: now.locked, timestamp: now.timestamp};
+    ttc_stamp <= '{close_burst: close_burst, close_frames: close_frames, lost: now.lost,
+                   in_burst: now.in_burst, locked: now.locked, timestamp: now.timestamp};
     if (unit_rst_q) ttc_stamp <= '0;
   end
 
@@ -183,6 +200,8 @@ module stream_trigger
   logic [Counters-1:0] pulses;
   logic [Counters-1:0][31:0] count_q;
   assign pulses = {
+    burst_mismatch,
+    out_of_time,
     frame_counts.bad_stop,
     frame_counts.refused,
     frame_counts.corrected,
@@ -244,6 +263,7 @@ module stream_trigger
         10'h005: value = 32'(orbit_q);
         10'h006: value = now.timestamp;
         10'h007: value = 32'(LOG2_PLACES);
+        10'h008: value = 32'(close_ticks_q);
         default: value = '0;
       endcase
     end
@@ -274,6 +294,7 @@ module stream_trigger
         10'h003: min_ticks_q <= reg_req.wdata[3:0];
         10'h004: offset_q <= reg_req.wdata;
         10'h005: orbit_q <= reg_req.wdata[12:0];
+        10'h008: close_ticks_q <= reg_req.wdata[15:0];
         default: ;
       endcase
       if (at[9:6] == 4'd1) begin

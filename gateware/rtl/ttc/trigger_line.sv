@@ -121,7 +121,7 @@ module trigger_line
 
   assign decision_ready = !input_valid_q || step;
   assign step           = input_valid_q && aged_q && !now_tick && !same_place;
-  assign untimed        = now.lost || clearing_q || input_q.burst != now.burst[0];
+  assign untimed        = now.lost || clearing_q || !input_q.timed || input_q.burst != now.burst[0];
   assign early          = !untimed && age_q[31];
   assign late           = !untimed && !early && age_q > 32'(age_limit_q);
   assign places         = step && !untimed && !early && !late;

@@ -21,6 +21,7 @@ module trigger_tap
     input logic [5:0]   word_bytes,
     input logic         sent,
     input logic         discarded,
+    input logic         timed,       // the packet's burst has TTC time
     input logic         burst,       // low bit of the packet's burst
 
     output logic      decision_valid,
@@ -43,6 +44,7 @@ module trigger_tap
 
   typedef struct packed {
     logic         first;
+    logic         timed;
     logic         burst;
     logic [3:0]   dwords;
     logic [255:0] data;
@@ -54,7 +56,7 @@ module trigger_tap
   logic first_q, bad_q, full_q;
   held_t in, out;
 
-  assign in   = '{first: first_q, burst: burst, dwords: word_bytes[5:2], data: word};
+  assign in   = '{first: first_q, timed: timed, burst: burst, dwords: word_bytes[5:2], data: word};
 
   always_ff @(posedge clk) begin
     count_overflow <= sent && bad_q;
@@ -97,7 +99,7 @@ module trigger_tap
 
   // ---------------------------------------------------------------- dwords: header, times, primitives
 
-  logic fetched_q, fetched2_q, burst_q, room;
+  logic fetched_q, fetched2_q, timed_q, burst_q, room;
   held_t out_q;
   logic [3:0] left_q;
   logic [255:0] shift_q;
@@ -124,6 +126,7 @@ module trigger_tap
     if (load) begin
       shift_q <= out_q.data;
       left_q  <= out_q.dwords;
+      timed_q <= out_q.timed;
       burst_q <= out_q.burst;
       read_q  <= read_q + 1'b1;
       if (out_q.first) skip_q <= 2'd2;
@@ -156,7 +159,7 @@ module trigger_tap
   // ---------------------------------------------------------------- masks: match, downscale, type
 
   logic [Masks-1:0] match_q, pass_q;
-  logic match_valid_q, pass_valid_q, burst1_q, burst2_q;
+  logic match_valid_q, pass_valid_q, timed1_q, timed2_q, burst1_q, burst2_q;
   logic [31:0] timestamp1_q, timestamp2_q;
   logic [Masks-1:0][31:0] count_q;  // matches up to the one that passes
   logic [Masks-1:0] last_q;         // the next match passes
@@ -164,9 +167,11 @@ module trigger_tap
   always_ff @(posedge clk) begin
     match_valid_q <= primitive_q;
     timestamp1_q  <= timestamp_q;
+    timed1_q      <= timed_q;
     burst1_q      <= burst_q;
     pass_valid_q  <= match_valid_q;
     timestamp2_q  <= timestamp1_q;
+    timed2_q      <= timed1_q;
     burst2_q      <= burst1_q;
     for (int unsigned i = 0; i < Masks; i++) begin
       match_q[i] <= masks[i].downscale != '0 && (id_q & masks[i].care) == masks[i].value;
@@ -197,7 +202,7 @@ module trigger_tap
   logic [4:0] level;
   always_ff @(posedge clk) begin
     decided_q <= pass_valid_q && |pass_q;
-    decided   <= '{burst: burst2_q, timestamp: timestamp2_q, kind: kind};
+    decided   <= '{timed: timed2_q, burst: burst2_q, timestamp: timestamp2_q, kind: kind};
     room      <= level < 5'd8;  // at most six are on their way
     if (rst) begin
       decided_q <= 1'b0;

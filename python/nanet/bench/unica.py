@@ -92,17 +92,20 @@ def release_bins(sheet: Sheet, decisions: int) -> None:
     The pulses are counted in the experiment's clock. RuntimeError if a decision is neither released nor
     counted, or is released in another period.
     """
-    sheet(f"final trigger: {decisions:,} random decisions")
-    program = simulation.build(
+    sheet(f"final trigger: {decisions:,} random decisions, and pulses in the experiment's clock")
+    memory = simulation.build(
         TTC_BENCHES / "trigger_line" / "trigger_line.cpp",
         TTC_RTL / "trigger_line.sv",
         {"LOG2_PLACES": LOG2_PLACES},
     )
-    line = simulation.totals(program, decisions, LATENCY, MIN_TICKS, LOG2_PLACES, SEED)
-    sheet(f"final trigger: {decisions:,} pulses in the experiment's clock")
     folder = TTC_BENCHES / "final_trigger"
-    program = simulation.build(folder / "final_trigger.cpp", folder / "final_trigger_bench.sv")
-    whole = simulation.totals(program, decisions, PERIOD_PS, SEED)
+    trigger = simulation.build(folder / "final_trigger.cpp", folder / "final_trigger_bench.sv")
+    line, whole = simulation.totals_of(
+        [
+            (memory, decisions, LATENCY, MIN_TICKS, LOG2_PLACES, SEED),
+            (trigger, decisions, PERIOD_PS, SEED),
+        ]
+    )
     sheet.rows += [{"module": "trigger_line", **line}, {"module": "final_trigger", **whole}]
     sheet.figures["release_bins"] = float(max(line["bins"], whole["bins"]))
 
@@ -132,10 +135,10 @@ def line_rates(sheet: Sheet, sizes: tuple[int, ...], us: int) -> None:
     """Two links without gaps into a card at its routed clock; rows give the busy shares of its stages."""
     mhz = routed_mhz()
     program = simulation.build(LINE_BENCH / "line_rate.cpp", LINE_BENCH / "line_rate_bench.sv")
+    sheet(f"two links at line rate, frames of {len(sizes)} sizes, card at {mhz} MHz")
     lost = 0
-    for size in sizes:
-        sheet(f"{f'{size} B' if size else 'random sizes'} at line rate, card at {mhz} MHz")
-        seen = simulation.totals(program, size, round(1e6 / mhz), us, 0, SEED)
+    results = simulation.totals_of([(program, size, round(1e6 / mhz), us, 0, SEED) for size in sizes])
+    for size, seen in zip(sizes, results, strict=True):
         lost += seen["lost"]
         sheet.rows.append({"measured": "2x10GbE", "card_MHz": mhz, "frame_bytes": size or "random", **seen})
     sheet.figures["line_rate_at_routed_clock_lost"] = float(lost)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 POLL_S = 0.1
 
 
-@options(L0tp, Final, omit=("final_boards", "latency_us", "min_ticks", "masks", "choke"))
+@options(L0tp, Final, omit=("final_boards", "latency_us", "min_ticks", "close_ticks", "masks", "choke"))
 def l0tp(
     config: Config,
     truth: Annotated[

@@ -28,7 +28,7 @@ POLL_S = 0.1
 REFUSED_SHARE = 0.5
 
 
-@options(Readout, DetectorFile, Final, omit=("min_ticks", "masks", "choke", "farm_boards"))
+@options(Readout, DetectorFile, Final, omit=("min_ticks", "close_ticks", "masks", "choke", "farm_boards"))
 def readout(
     config: Config,
     pcap: Annotated[

@@ -108,6 +108,8 @@ def decisions_line(card: Mapping[str, Any]) -> str:
             ("overflow", "packets not decided"),
             ("missed", "missed"),
             ("time_lost", "time lost"),
+            ("out_of_time", "packets out of time"),
+            ("burst_mismatch", "bursts without their SOB"),
             ("differs", "differ"),
         )
         if card[key]

@@ -17,14 +17,18 @@ struct CardTriggerOptions {
   std::array<ttc::TriggerMask, ttc::Masks::count> masks{};
   Timestamp latency = 0;    // L, periods
   Timestamp min_ticks = 3;  // least distance of two triggers
+  // A frame closes this many periods after its end, if its timeout has not passed before. 0: at its timeout.
+  Timestamp close_ticks = 0;
 };
 
 // decisions = sent + joined + late + early + dead + choked + untimed + flushed, once the memory is empty.
 struct CardTriggerCounts {
   stats::Counter primitives, decisions, sent, joined, late, early, dead, choked, untimed, flushed;
-  stats::Counter overflow;  // packets of answers that the unit did not decide
-  stats::Counter missed;    // releases behind their period
-  stats::Counter lost;      // losses of time: SOBs in a burst, bunch errors, slips, losses of lock
+  stats::Counter overflow;        // packets of answers that the unit did not decide
+  stats::Counter missed;          // releases behind their period
+  stats::Counter lost;            // losses of time: SOBs in a burst, bunch errors, slips, losses of lock
+  stats::Counter out_of_time;     // packets used whose frame has no period within the last L
+  stats::Counter burst_mismatch;  // bursts whose number does not follow the SOBs; untimed
   // Triggers of SOB, EOB, choke on and choke off that have left.
   std::array<stats::Counter, 4> specials;
   // Slack t + L - now of the decisions that were placed, in periods: counts by bin (register histogram).

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "nanet/card/software/rig_test.hpp"
@@ -15,6 +16,7 @@ namespace flag = wire::mgp::flag;
 
 constexpr std::uint8_t burst = 7;
 constexpr Frame frames = 20;
+constexpr Frame further = 60;  // beyond the timeout; the end of the run closes open frames
 constexpr std::uint8_t locked_in_burst = 3;
 
 struct NoTriggers final : card::TriggerObserver {
@@ -23,11 +25,26 @@ struct NoTriggers final : card::TriggerObserver {
   void flush() noexcept override {}
 };
 
-// Headers of frames with a packet of each board, from a card with or without final trigger.
-std::vector<contract::FrameHeader> headers(bool final) {
+struct Run {
+  bool final = true;  // the card has final trigger
+  bool sob = true;    // of boards and TTC
+  BoardId boards = 4;
+  Frame sent = frames;
+  bool merge = true;
+  Timestamp latency = 4000;
+  Timestamp close_ticks = 0;
+};
+
+struct Seen {
+  std::vector<contract::FrameHeader> headers;
+  std::uint64_t out_of_time = 0, burst_mismatch = 0;
+};
+
+// Frames with a packet of each board.
+Seen run_card(const Run& given) {
   card::ClopOptions clop;
   clop.rules.boards = 0xF;
-  clop.merge = true;
+  clop.merge = given.merge;
   clop.segment_bytes = 8192;
   clop.buffers = 256;
   clop.timeout = 200'000;
@@ -37,9 +54,11 @@ std::vector<contract::FrameHeader> headers(bool final) {
   Simulation simulation(clop, 0, transmit, {});
   NoTriggers observer;
   card::CardTriggerOptions options;
-  options.latency = 4000;
-  if (final) simulation.stream().release_triggers(options, &observer);
-  std::vector<contract::FrameHeader> seen;
+  options.latency = given.latency;
+  options.close_ticks = given.close_ticks;
+  const card::CardTriggerCounts* counts = nullptr;
+  if (given.final) counts = simulation.stream().release_triggers(options, &observer);
+  Seen seen;
   std::uint64_t next = 0;
   const auto run = [&](std::uint64_t cycles) {
     simulation.run(cycles);
@@ -48,25 +67,31 @@ std::vector<contract::FrameHeader> headers(bool final) {
     while (contract::poll_event(view, next, event) == contract::Poll::event) {
       contract::release(*view.finished, ++next);
       if (event.type != static_cast<std::uint8_t>(contract::EventType::receive_done)) continue;
-      seen.emplace_back();
-      std::memcpy(&seen.back(), view.buffer(event.buffer), sizeof seen.back());
+      std::memcpy(&seen.headers.emplace_back(), view.buffer(event.buffer), sizeof(contract::FrameHeader));
     }
   };
-  for (BoardId b = 0; b < 4; ++b) simulation.datagram(b & 1u, card::build_marker(flag::sob, b, 0, 0, burst));
-  for (Frame f = 0; f < frames; ++f) {
+  if (given.sob)
     for (BoardId b = 0; b < 4; ++b)
+      simulation.datagram(b & 1u, card::build_marker(flag::sob, b, 0, 0, burst));
+  for (Frame f = 0; f < given.sent; ++f) {
+    for (BoardId b = 0; b < given.boards; ++b)
       simulation.datagram(b & 1u, card::build({.board = b, .frame = f, .burst = burst, .events = 3}, f + 1));
     run(1000);
   }
   simulation.drain();
-  for (unsigned i = 0; i < 400 && seen.size() < frames; ++i) run(1000);
+  for (unsigned i = 0; i < 400 && seen.headers.size() < given.sent; ++i) run(1000);
+  simulation.read_counters();
+  if (counts) {
+    seen.out_of_time = counts->out_of_time;
+    seen.burst_mismatch = counts->burst_mismatch;
+  }
   return seen;
 }
 
 TEST(BufferTime, PacketsOfAFrameComeAtItsEnd) {
-  const auto seen = headers(true);
-  ASSERT_EQ(seen.size(), frames);
-  for (const contract::FrameHeader& h : seen) {
+  const Seen seen = run_card({});
+  ASSERT_EQ(seen.headers.size(), frames);
+  for (const contract::FrameHeader& h : seen.headers) {
     EXPECT_EQ(h.layout, contract::Layout::merged);
     EXPECT_EQ(h.ttc, locked_in_burst);
     const std::uint32_t end = (h.frame + 1) * 256;  // periods
@@ -75,16 +100,56 @@ TEST(BufferTime, PacketsOfAFrameComeAtItsEnd) {
     EXPECT_GE(h.close_period, h.first_period);
     EXPECT_LT(h.close_period, end + 250);
   }
+  EXPECT_EQ(seen.out_of_time, 0u);
+  EXPECT_EQ(seen.burst_mismatch, 0u);
 }
 
 TEST(BufferTime, IsZeroWithoutReceiver) {
-  const auto seen = headers(false);
-  ASSERT_EQ(seen.size(), frames);
-  for (const contract::FrameHeader& h : seen) {
+  const Seen seen = run_card({.final = false});
+  ASSERT_EQ(seen.headers.size(), frames);
+  for (const contract::FrameHeader& h : seen.headers) {
     EXPECT_EQ(h.layout, contract::Layout::merged);
     EXPECT_EQ(h.ttc, 0);
     EXPECT_EQ(h.first_period | h.close_period, 0u);
   }
+}
+
+TEST(BufferTime, AFrameWithoutABoardClosesByTtcTime) {
+  constexpr Timestamp ticks = 700;
+  for (const bool merge : {true, false}) {
+    const Seen seen = run_card({.boards = 3, .sent = frames + further, .merge = merge, .close_ticks = ticks});
+    ASSERT_GE(seen.headers.size(), frames);
+    for (const contract::FrameHeader& h : std::span(seen.headers).first(frames)) {
+      EXPECT_EQ(h.complete, 0x7);
+      if (!merge) continue;  // no TTC time in the header
+      const std::uint32_t closes = (h.frame + 1) * 256 + ticks;
+      EXPECT_GE(h.close_period, closes);
+      EXPECT_LT(h.close_period, closes + 100);
+    }
+  }
+}
+
+TEST(BufferTime, AFrameWithoutABoardClosesAtItsTimeoutFirst) {
+  const Seen seen = run_card({.boards = 3, .sent = frames + further, .close_ticks = 60'000});
+  ASSERT_GE(seen.headers.size(), frames);
+  for (const contract::FrameHeader& h : std::span(seen.headers).first(frames)) {
+    const double after = (h.close_period - h.first_period) * period_ns;
+    EXPECT_GE(after, 200'000 - period_ns);
+    EXPECT_LT(after, 230'000);  // with the driver's grace
+  }
+}
+
+TEST(BufferTime, PacketsOlderThanLatencyAreCounted) {
+  const Seen seen = run_card({.latency = 10});
+  EXPECT_EQ(seen.headers.size(), frames);
+  EXPECT_GE(seen.out_of_time, frames * 3);  // the first packet of a frame takes about ten periods
+}
+
+TEST(BufferTime, ABurstWithoutSobIsCounted) {
+  const Seen seen = run_card({.sob = false});
+  EXPECT_FALSE(seen.headers.empty());
+  EXPECT_EQ(seen.burst_mismatch, 1u);
+  EXPECT_EQ(seen.out_of_time, 0u);
 }
 
 }  // namespace

@@ -11,11 +11,12 @@ namespace at {
 constexpr std::size_t base = 0x1000;
 constexpr std::size_t control = base, status = base + 0x004, latency = base + 0x008, min_ticks = base + 0x00C,
                       offset = base + 0x010, orbit = base + 0x014, log2_places = base + 0x01C,
-                      counters = base + 0x040, masks = base + 0x100, slack = base + 0x800;
+                      close_ticks = base + 0x020, counters = base + 0x040, masks = base + 0x100,
+                      slack = base + 0x800;
 }  // namespace at
 constexpr unsigned log2_places = 15;
 constexpr std::uint32_t enabled = 1, choked = 2;
-constexpr Timestamp most_ticks = 15;
+constexpr Timestamp most_ticks = 15, most_close_ticks = 65'535;
 
 }  // namespace
 
@@ -29,6 +30,9 @@ void TriggerUnit::check(const card::CardTriggerOptions& o) {
   if (o.min_ticks > most_ticks)
     throw std::invalid_argument("final.min_ticks = " + std::to_string(o.min_ticks) +
                                 ": the gateware card takes at most " + std::to_string(most_ticks));
+  if (o.close_ticks > most_close_ticks)
+    throw std::invalid_argument("final.close_ticks = " + std::to_string(o.close_ticks) +
+                                ": the gateware card takes at most " + std::to_string(most_close_ticks));
   for (const ttc::TriggerMask& mask : o.masks)
     if (mask.kind >= first_special)
       throw std::invalid_argument(
@@ -44,6 +48,7 @@ void TriggerUnit::open(const card::CardTriggerOptions& o) {
   driver_.write(at::min_ticks, o.min_ticks);
   driver_.write(at::offset, sob_offset);
   driver_.write(at::orbit, 0);
+  driver_.write(at::close_ticks, o.close_ticks);
   for (std::size_t i = 0; i < o.masks.size(); ++i) {
     const ttc::TriggerMask& mask = o.masks[i];
     driver_.write(at::masks + 16 * i, std::uint32_t{mask.value} << 16 | mask.care);
@@ -79,6 +84,9 @@ void TriggerUnit::read(card::CardTriggerCounts& c) {
   std::uint64_t lost = 0;
   for (unsigned i = 0; i < 4; ++i) lost += next();  // SOB in a burst, bunch errors, slips, losses of lock
   c.lost.set(lost);
+  for (unsigned i = 0; i < 3; ++i) next();  // frames corrected, refused, with a bad stop bit
+  c.out_of_time.set(next());
+  c.burst_mismatch.set(next());
   for (unsigned bin = 0; bin < c.slack.size(); ++bin) c.slack[bin].set(driver_.read(at::slack + 4 * bin));
 }
 

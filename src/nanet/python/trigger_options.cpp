@@ -62,6 +62,7 @@ trigger::FinalTriggerOptions final_options(const nb::dict& o) {
   if (const auto farm = get<std::string>(o, "farm", ""); !farm.empty())
     f.farm = os::parse_endpoint("final.farm", farm);
   f.min_ticks = get<Timestamp>(o, "min_ticks", f.min_ticks);
+  f.close_ticks = get<Timestamp>(o, "close_ticks", f.close_ticks);
   f.latency = static_cast<Timestamp>(std::min(get<double>(o, "latency_us", 0) * 1e3 / period_ns, 4e9));
   f.source = static_cast<std::uint8_t>(get<unsigned>(o, "source", f.source));
   const auto masks = get<std::vector<std::vector<std::uint32_t>>>(o, "masks", {});

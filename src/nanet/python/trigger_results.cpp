@@ -125,7 +125,9 @@ void add_card_trigger(nb::dict& f, const card::CardTriggerCounts& c, Timestamp l
                                      {"flushed", &c.flushed},
                                      {"overflow", &c.overflow},
                                      {"missed", &c.missed},
-                                     {"time_lost", &c.lost}})
+                                     {"time_lost", &c.lost},
+                                     {"out_of_time", &c.out_of_time},
+                                     {"burst_mismatch", &c.burst_mismatch}})
     account[key] = std::uint64_t{*counter};
   account["latency_us"] = latency * period_ns * 1e-3;
   account["latency_periods"] = latency;

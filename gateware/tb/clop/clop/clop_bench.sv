@@ -27,6 +27,8 @@ module clop_bench
     input  logic [15:0]              grace_cycles,    // longest delay of a packet from the MAC to clop
     input  logic [15:0]              window_frames,   // frames this far behind are closed; 0: none
     input  logic [63:0]              now,
+    input  logic [7:0]               close_burst,     // frames of this burst below `close_frames` are closed
+    input  logic [23:0]              close_frames,
     output logic                     ready,           // all state is cleared
 
     /*
@@ -91,6 +93,8 @@ module clop_bench
     output placed_e          counted_as,
     output logic [15:0]      counted_hits,
     output logic [7:0]       counted_events,
+    output logic [23:0]      counted_frame,
+    output logic [7:0]       counted_burst,
     output logic             frame_in,
     output logic             frame_overrun,
     output logic             skipped_valid,   // frames without an owed answer, skipped by a jump

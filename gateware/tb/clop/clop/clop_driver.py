@@ -174,6 +174,8 @@ class Bench(Stepped):
             "expected": 0xF,
             "timeout_cycles": self.pace.timeout,
             "grace_cycles": 50,
+            "close_burst": 0,
+            "close_frames": 0,
             "window_frames": 0,
             "board_read_index": 0,
             "done_serial": 0,

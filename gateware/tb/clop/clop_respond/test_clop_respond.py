@@ -38,7 +38,8 @@ VERDICT = (
 )
 VERDICT += (("uses", 1), ("expires", 1), ("closes", 2))
 ACT = (("accept", 1), ("defer", 1), ("trusted", 1), ("as", 4), ("channel", 3), ("board", 2), ("serial", 24))
-ACT += (("hits", 16), ("events", 8), ("stamp", 64), ("frame", 24), ("n", 32), ("started", 1))
+ACT += (("hits", 16), ("events", 8), ("stamp", 64), ("frame", 24), ("burst", 8))
+ACT += (("n", 32), ("started", 1))
 ACT += (("timed_out", 1), ("placed", 1), ("fits_alone", 1), ("closes_alone", 1), ("done_alone", 1))
 ACT += (("retimed", 1), ("slot", 99), ("part", 46))
 ANSWER = (("valid", 1), ("keeps", 1), ("again", 1), ("admit", 1), ("first", 1), ("channel", 3))
@@ -109,7 +110,8 @@ class Bench(Stepped):
         else:
             self.now_notified = notified
         due = {"valid": 1, "again": 0, "keeps": keeps, "channel": act["channel"]}
-        self.next_due = due, (counted, act["hits"], act["events"]) if counted is not None else None
+        fields = [act[key] for key in ("hits", "events", "frame", "burst")]
+        self.next_due = due, (counted, fields) if counted is not None else None
         if ended:
             self.tickets[act["channel"]] = (act["serial"] + 1) % SERIALS
             self.ended.add(act["channel"])
@@ -189,7 +191,7 @@ class Bench(Stepped):
         answer = self.some(ANSWER, valid=1, again=0, keeps=0, counted=1, ended=1, **{"as": counted})
         self.put(firmware=answer | {"channel": of["channel"], "serial": of["serial"]})
         self.answered(of, "firmware", later=True, counted=counted)
-        self.next_due = self.next_due[0], (counted, None, None)
+        self.next_due = self.next_due[0], (counted, None)
 
     def firmware_again(self):
         of, admit = self.some_act(), self.rng.getrandbits(1)
@@ -242,11 +244,12 @@ class Bench(Stepped):
         got = unpacked(ANSWER, int(dut.response.value))
         assert (answer or {"valid": 0, "again": 0}).items() <= got.items(), f"{got}, not {answer}"
         if counted:
-            as_, hits, events = counted
+            as_, fields = counted
             assert int(dut.counted.value) and int(dut.counted_as.value) == as_
             # Slow-path packets have no counted hits.
-            if hits is not None:
-                assert (int(dut.counted_hits.value), int(dut.counted_events.value)) == (hits, events)
+            if fields is not None:
+                ports = (dut.counted_hits, dut.counted_events, dut.counted_frame, dut.counted_burst)
+                assert [int(port.value) for port in ports] == fields
         else:
             assert not int(dut.counted.value)
         got = int(dut.write_fence.value)

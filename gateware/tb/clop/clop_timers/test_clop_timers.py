@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Bench of clop_timers: open frames expire by time, by newer frames, or with their burst."""
+"""Bench of clop_timers: open frames expire by time, by newer frames, by number, or with their burst."""
 
 import random
 from dataclasses import dataclass
@@ -31,6 +31,7 @@ class Bench(Stepped):
         self.dut, self.timeout, self.grace, self.window = dut, timeout, grace, window
         self.rng = random.Random(cocotb.RANDOM_SEED)
         self.now = self.end = self.base = START
+        self.passed = 0  # frames of the newest burst below are due
         self.frames: dict[int, Frame] = {}  # by slot
         self.opens = self.retimes = self.closes = self.takes = 0.0  # probability per cycle
         self.due: list[tuple[int, int, bool]] = []  # (cycle, n, forced)
@@ -48,6 +49,7 @@ class Bench(Stepped):
         dut.begins.value = 0
         dut.now.value = self.now
         dut.base_n.value = dut.end_n.value = self.end
+        dut.due_frames.value = 0
         await reset(dut)
         cocotb.start_soon(self.run())
         await self.wait(2)
@@ -110,6 +112,7 @@ class Bench(Stepped):
                 self.write(frame)
                 self.push(frame)
         dut.end_n.value, dut.base_n.value = self.end & 0xFFFFFFFF, self.base & 0xFFFFFFFF
+        dut.due_frames.value = self.passed
         dut.now.value = self.now & 0xFFFFFFFF
 
     def look(self):
@@ -129,7 +132,8 @@ class Bench(Stepped):
             else:
                 aged = self.timeout and (self.now - first) % (1 << 32) >= self.timeout + self.grace
                 behind = self.window and (self.end - n) % (1 << 32) > self.window
-                assert aged or behind, f"{n:x} has not expired"
+                passed = not old and (n - self.base) % (1 << 32) < self.passed
+                assert aged or behind or passed, f"{n:x} has not expired"
             # Closing a burst also offers stale timers of earlier frames in the same slot.
             frame = self.frames[n % BUFFERS]
             own = frame.open and (frame.n & 0xFFFFFFFF, frame.first & 0xFFFFFFFF) == (n, first)
@@ -198,6 +202,29 @@ async def frames_are_overtaken_by_newer_ones(dut):
     await bench.wait(600)
     assert len(bench.due) > 20 and bench.open
     assert all(bench.end - frame.n <= 10 for frame in bench.open)
+
+
+@cocotb.test()
+async def frames_are_due_by_their_number(dut):
+    """Frames of the burst below the number close whatever their time; the others stay open."""
+    bench = Bench(dut, timeout=100_000)
+    bench.takes = 1.0
+    await bench.start()
+    for _ in range(3):
+        bench.opens, bench.closes = 0.06, 0.01
+        for _ in range(15):
+            await bench.wait(100)
+            bench.passed = max(bench.passed, bench.end - bench.base - bench.rng.randrange(12))
+            kept = [frame for frame in bench.open if frame.n - bench.base >= bench.passed]
+            taken = len(bench.due)
+            await bench.wait(LOOK * 2 * BUFFERS)
+            assert all(frame.n - bench.base >= bench.passed for frame in bench.open)
+            assert {n for _, n, _ in bench.due[taken:]}.isdisjoint(f.n & 0xFFFFFFFF for f in kept)
+        bench.opens = 0
+        bench.passed = bench.end - bench.base
+        await bench.all_closed(1200)
+        bench.passed, bench.base = 0, bench.end
+    assert len(bench.due) > 20
 
 
 @cocotb.test()

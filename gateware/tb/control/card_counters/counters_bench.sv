@@ -23,6 +23,8 @@ module counters_bench
     input placed_e                       counted_as,
     input logic [15:0]                   counted_hits,
     input logic [7:0]                    counted_events,
+    input logic [23:0]                   counted_frame,
+    input logic [7:0]                    counted_burst,
     input logic                          frame_in,
     input logic                          frame_overrun,
     input logic                          frame_incomplete,

@@ -113,7 +113,8 @@ module firmware_path_bench
   refusal_e [CHANNELS-1:0] unused_refusal;
   profile_t [CHANNELS-1:0] unused_profile;
   logic [15:0] unused_hits;
-  logic [7:0] unused_events;
+  logic [7:0] unused_events, unused_burst;
+  logic [23:0] unused_frame;
   logic [31:0] unused_start;
   logic [2:0] unused_channel;
   logic unused_promised, unused_promise, unused_tx_pending, unused_incomplete, unused_unmerged, unused_hit;
@@ -251,6 +252,8 @@ module firmware_path_bench
       .counted_as,
       .counted_hits  (unused_hits),
       .counted_events(unused_events),
+      .counted_frame (unused_frame),
+      .counted_burst (unused_burst),
       .skipped_valid,
       .skipped,
       .profile_valid(unused_profile_valid),
@@ -320,7 +323,7 @@ module firmware_path_bench
   logic unused;
   assign unused = &{1'b0, unused_torus_level, unused_tvalid, unused_tdata, unused_tkeep, unused_tlast, unused_verdict_valid,
                     unused_verdict, unused_refused, unused_refusal, unused_profile_valid, unused_profile,
-                    unused_hits, unused_events, unused_start, unused_channel, unused_promised,
+                    unused_hits, unused_events, unused_frame, unused_burst, unused_start, unused_channel, unused_promised,
                     unused_promise, unused_tx_pending, unused_incomplete, unused_unmerged, unused_hit,
                     unused_miss,
                     unused_untranslated, rd_data_ready, tx_pending};

@@ -126,7 +126,7 @@ module frame_merge_bench
       .log2_devices    (5'd0),
       .base_vaddr      (64'h10_0000_0000),
       .buffer_units    (18'd513),
-      .ttc_stamp       ({ttc, period}),
+      .ttc_stamp       ({32'd0, ttc, period}),
       .s_wr_data       (s_data),
       .notice_fence    (fence),
       .board_read_index(merge_index),

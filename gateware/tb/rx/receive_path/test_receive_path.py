@@ -69,6 +69,7 @@ class Bench:
             "log2_page": self.log2,
             "tlb_flush": 0,
             "now": 0,
+            "ttc_stamp": 0,
             "s_axis_rx_tvalid": 0,
             "s_axis_rx_tuser": 0,
             "m_axis_arp_tready": 3,

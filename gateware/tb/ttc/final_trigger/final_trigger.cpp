@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
           dut->timestamp);
     placed += counts >> 9 & 1;
   };
-  while (pulses < wanted) {
+  while (pulses < wanted || !held.empty()) {  // the last packet leaves as a whole
     if (clk_at < ttc_at) {
       clk_at += 6400;
       dut->word_valid = dut->sent = 0;
@@ -50,11 +50,12 @@ int main(int argc, char** argv) {
       } else if (length) {
         dut->sent = 1;
         length = at = 0;
-      } else if (sob && !dut->lost && random() % 500 == 0 && dut->timestamp > 256 + frames * 256) {
+      } else if (pulses < wanted && sob && !dut->lost && random() % 16 == 0 &&
+                 dut->timestamp > 256 + frames * 256) {
         // The frame before the present one.
         frames = dut->timestamp / 256 - 1;
         std::map<std::uint8_t, unsigned> times;
-        for (int i = random() % 160; i-- > 0;) times[static_cast<std::uint8_t>(random())] = random() & 1;
+        for (int i = random() % 320; i-- > 0;) times[static_cast<std::uint8_t>(random())] = random() & 1;
         std::vector<wire::mtp::Primitive> list;
         for (const auto& [time, odd] : times) {
           list.push_back({static_cast<std::uint16_t>(0x4000 | odd), time, 0});

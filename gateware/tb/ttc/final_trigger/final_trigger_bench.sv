@@ -69,6 +69,7 @@ module final_trigger_bench
       .min_ticks      (4'd0),
       .choke          (1'b0),
       .discarded      (1'b0),
+      .timed          (1'b1),
       .clear          (1'b0),
       .tick_ttc       (1'b1),
       .counts         (trigger_counts),

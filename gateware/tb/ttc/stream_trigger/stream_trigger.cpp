@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: SHL-2.1
 // Harness of stream_trigger: configuration by registers, a TTC line with bursts, MTP packets in time, late
-// and of the burst before, also in the cycles around the begin of a burst. Each trigger leaves at t + L,
-// within one cycle; counters and histogram agree with the decisions. Arguments: triggers, L in periods, seed.
+// and of the burst before, also in the cycles around the begin of a burst; packets out of time; a burst
+// without SOB. Each trigger leaves at t + L, within one cycle; counters and histogram agree with the
+// decisions. Arguments: triggers, L in periods, seed.
 #include <cstring>
 #include <map>
 #include <vector>
@@ -14,7 +15,21 @@ namespace {
 
 constexpr double period_cycles = 24.951 / 6.4;
 constexpr unsigned bursts = 6;
-enum Counter { decisions, sent, joined, late, early, dead, choked, untimed, flushed, specials, primitives };
+enum Counter {
+  decisions,
+  sent,
+  joined,
+  late,
+  early,
+  dead,
+  choked,
+  untimed,
+  flushed,
+  specials,
+  primitives,
+  out_of_time = 22,
+  burst_mismatch
+};
 
 }  // namespace
 
@@ -31,6 +46,10 @@ int main(int argc, char** argv) {
 
   dut->word_valid = dut->sent = dut->discarded = dut->burst_begins = dut->reg_request = 0;
   dut->sender_next = dut->burst_base = 0;
+  dut->burst_number = 0;
+  dut->packet_placed = 0;
+  dut->packet_burst = 0;
+  dut->packet_frame = 0;
   dut->ttc_samples = 0;
   dut.reset();
   const auto cycle = [&] {
@@ -80,13 +99,16 @@ int main(int argc, char** argv) {
   write(0x00C, 3);
   write(0x010, 18);
   write(0x014, 0);
+  write(0x020, 300);
   write(0x100, 0x4000'4000);
   write(0x104, 0x01);
   write(0x108, 1);
   write(0x110, 0x0001'0001);
   write(0x114, 0x02);
   write(0x118, 1);
-  CHECK(read(0x100) == 0x4000'4000 && read(0x114) == 2 && read(0x118) == 1 && read(0x124) == 0, "masks");
+  CHECK(read(0x100) == 0x4000'4000 && read(0x114) == 2 && read(0x118) == 1 && read(0x124) == 0 &&
+            read(0x020) == 300,
+        "masks");
   CHECK((read(0x004) & 8) == 0 && read(0x800) == 0, "the unit is in reset");
   CHECK(dut->stamp == 0 && dut->stamp_state == 0, "stamp without TTC");
   write(0x000, 1);
@@ -116,12 +138,15 @@ int main(int argc, char** argv) {
   };
   std::uint64_t next = 0, given = 0, dead_expected = 0, late_expected = 0, untimed_expected = 0;
   Timestamp last = 0;
-  const auto begin = [&](unsigned burst) {
+  const auto begin = [&](unsigned burst, bool with_sob = true) {
     dut->sender_next = next - (burst > 0);
     idle(2);
-    sob = line.period() + 2;
-    line.send({false, ttc::start_of_burst}, sob);
+    if (with_sob) {
+      sob = line.period() + 2;
+      line.send({false, ttc::start_of_burst}, sob);
+    }
     dut->burst_begins = 1;
+    dut->burst_number = burst + 253;
     dut->burst_base = next;
     cycle();
     dut->burst_begins = 0;
@@ -132,6 +157,13 @@ int main(int argc, char** argv) {
     }
     last = 0;
     while (now() < 40) cycle();
+  };
+  const auto place = [&](unsigned burst, Frame frame) {
+    dut->packet_placed = 1;
+    dut->packet_burst = burst + 253;
+    dut->packet_frame = frame;
+    cycle();
+    dut->packet_placed = 0;
   };
   for (unsigned burst = 0; burst < bursts; ++burst) {
     begin(burst);
@@ -172,10 +204,39 @@ int main(int argc, char** argv) {
       }
     }
     while (!held.empty()) cycle();
+    while (now() % 256 < 30 || now() % 256 > 200) cycle();
+    place(burst, now() / 256 + 1);  // ahead, in time, too old, of another burst
+    place(burst, now() / 256);
+    place(burst, (now() - latency) / 256);
+    place(burst, (now() - latency) / 256 - 1);
+    place(burst - 1, now() / 256 + 1);
+    CHECK(dut->close_frames == (now() - 300) / 256 && dut->close_burst == ((burst + 253) & 255),
+          "%u frames to close in period %u", dut->close_frames, now());
     line.send({false, ttc::end_of_burst}, line.period() + 2);
     idle(2000);
   }
-  CHECK(pulses >= wanted && specials_seen == 2 * bursts, "%lu pulses, %lu SOB and EOB", pulses,
+  // A burst without SOB: its packets are placed, its decisions untimed. The next one has time again.
+  begin(bursts, false);
+  idle(1200);
+  dut->sender_next = next++;
+  idle(2);
+  place(bursts, 0);
+  send(0, false, {{0x4000, 200, 0}, {0x4001, 210, 0}});
+  given += 2, untimed_expected += 2;
+  idle(200);
+  CHECK(dut->close_frames == 0 && counter(burst_mismatch) == 1, "%u mismatches", counter(burst_mismatch));
+  begin(bursts + 1);
+  --late_expected, ++untimed_expected;  // the last packet of the burst without SOB
+  while (now() < 300) cycle();
+  dut->sender_next = next++;
+  idle(2);
+  send(0, false, {{0x4000, 200, 0}});
+  ++given;
+  held[200] = 1;
+  while (!held.empty()) cycle();
+  CHECK(counter(burst_mismatch) == 1 && counter(out_of_time) == 2 * bursts, "%u mismatches, %u out of time",
+        counter(burst_mismatch), counter(out_of_time));
+  CHECK(pulses >= wanted && specials_seen == 2 * bursts + 1, "%lu pulses, %lu SOB and EOB", pulses,
         specials_seen);
   CHECK(delays.size() <= 2 && delays.rbegin()->first - delays.begin()->first <= 1, "releases from %ld to %ld",
         delays.begin()->first, delays.rbegin()->first);
@@ -186,9 +247,9 @@ int main(int argc, char** argv) {
         "sent %u late %u of %lu dead %u of %lu untimed %u", counter(sent), counter(late), late_expected,
         counter(dead), dead_expected, counter(untimed));
   CHECK(given == pulses + late_expected + dead_expected + untimed_expected, "account");
-  CHECK(
-      counter(specials) == 2 * bursts && counter(early) == 0 && counter(choked) == 0 && counter(flushed) == 0,
-      "others");
+  CHECK(counter(specials) == 2 * bursts + 1 && counter(early) == 0 && counter(choked) == 0 &&
+            counter(flushed) == 0,
+        "others");
   std::uint64_t slack = 0;
   for (unsigned bin = 0; bin < 128; ++bin) slack += read(0x800 + 4 * bin);
   CHECK(slack == pulses + dead_expected, "slack of %lu decisions", slack);

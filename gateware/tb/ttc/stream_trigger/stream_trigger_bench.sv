@@ -19,10 +19,16 @@ module stream_trigger_bench
     input  logic         discarded,
     input  logic [63:0]  sender_next,
     input  logic         burst_begins,
+    input  logic [7:0]   burst_number,
     input  logic [63:0]  burst_base,
+    input  logic         packet_placed,
+    input  logic [7:0]   packet_burst,
+    input  logic [23:0]  packet_frame,
     input  logic [3:0]   ttc_samples,
     output logic [31:0]  stamp,
     output logic [2:0]   stamp_state,
+    output logic [7:0]   close_burst,
+    output logic [23:0]  close_frames,
     output logic         trigger_valid,
     output logic [5:0]   trigger_kind,
     output logic [31:0]  trigger_timestamp
@@ -35,6 +41,8 @@ module stream_trigger_bench
   ttc_stamp_t ttc_stamp;
   assign stamp       = ttc_stamp.timestamp;
   assign stamp_state = {ttc_stamp.lost, ttc_stamp.in_burst, ttc_stamp.locked};
+  assign close_burst = ttc_stamp.close_burst;
+  assign close_frames = ttc_stamp.close_frames;
 
   stream_trigger #(
       .LOG2_PLACES(10)

@@ -14,7 +14,7 @@ namespace {
 constexpr unsigned ahead = 8, margin = ahead + 2;
 
 struct Decision {
-  bool burst;
+  bool timed, burst;
   std::uint32_t timestamp;
   unsigned kind;
 };
@@ -117,7 +117,7 @@ int main(int argc, char** argv) {
     dut->eob = eob;
     set_now();
 
-    if (!offering && given < wanted && random() % 8 == 0) {
+    if (!offering && given < wanted && random() % 4 == 0) {
       offering = true;
       const std::uint64_t choice = random() % 256;
       std::int64_t age = static_cast<std::int64_t>(random() % latency);
@@ -127,12 +127,13 @@ int main(int argc, char** argv) {
         age = static_cast<std::int64_t>(latency + random() % 500);  // too late
       else if (choice < 16)
         age = static_cast<std::int64_t>(latency - 16 + random() % 32);
-      next = {bool((burst & 1) ^ (choice == 20)), static_cast<std::uint32_t>(timestamp - age),
+      next = {choice != 21, bool((burst & 1) ^ (choice == 20)), static_cast<std::uint32_t>(timestamp - age),
               static_cast<unsigned>(random() & 63)};
       if (choice >= 200 && !held.empty()) next.timestamp = held.begin()->first + 20;  // joins
     }
     dut->decision_valid = offering;
-    dut->decision = std::uint64_t{next.burst} << 38 | std::uint64_t{next.timestamp} << 6 | next.kind;
+    dut->decision = std::uint64_t{next.timed} << 39 | std::uint64_t{next.burst} << 38 |
+                    std::uint64_t{next.timestamp} << 6 | next.kind;
     dut.settle();
     const bool was_ready = dut->ready;
     if (offering && dut->decision_ready) {
@@ -164,7 +165,7 @@ int main(int argc, char** argv) {
           (counts >> 6 & 1) | (counts >> 5 & 1) << 1 | (counts >> 2 & 1) << 2 | dut->slack_valid << 3;
       CHECK(__builtin_popcount(outcome) == 1, "outcome %x", outcome);
       if (dut->slack_valid) {
-        CHECK(!lost && d.burst == (burst & 1), "placed without time");
+        CHECK(!lost && d.timed && d.burst == (burst & 1), "placed without time");
         CHECK(age >= 0 && latency - age >= margin, "placed at age %ld", static_cast<long>(age));
         CHECK(dut->slack == latency - age, "slack %u of %ld", dut->slack, static_cast<long>(latency - age));
         const auto [place, fresh] = held.try_emplace(d.timestamp, 0);
@@ -175,7 +176,7 @@ int main(int argc, char** argv) {
       } else if (outcome & 2) {
         CHECK(age < 0, "early at age %ld", static_cast<long>(age));
       } else {
-        CHECK(lost || d.burst != (burst & 1) || !was_ready, "untimed with time");
+        CHECK(lost || !d.timed || d.burst != (burst & 1) || !was_ready, "untimed with time");
       }
     }
     if (dut->release_valid) {

@@ -37,7 +37,7 @@ int main(int argc, char** argv) {
   }
   ttc::Masks model(masks);
   struct Want {
-    bool burst;
+    bool timed, burst;
     std::uint32_t timestamp;
     unsigned kind;
   };
@@ -52,8 +52,8 @@ int main(int argc, char** argv) {
       CHECK(!expected.empty(), "a decision too many");
       const Want want = expected.front();
       expected.pop_front();
-      const std::uint64_t bits =
-          std::uint64_t{want.burst} << 38 | std::uint64_t{want.timestamp} << 6 | want.kind;
+      const std::uint64_t bits = std::uint64_t{want.timed} << 39 | std::uint64_t{want.burst} << 38 |
+                                 std::uint64_t{want.timestamp} << 6 | want.kind;
       CHECK(dut->decision == bits, "decision %lx, model %lx", static_cast<unsigned long>(dut->decision),
             bits);
       ++decisions;
@@ -73,6 +73,7 @@ int main(int argc, char** argv) {
     const Frame frame = random() & 0xFFFFFF;
     const std::size_t length =
         wire::mtp::encode(bytes.data(), frame, list.data(), static_cast<unsigned>(list.size()));
+    dut->timed = random() & 1;
     dut->burst = random() & 1;
     for (std::size_t at = 0; at < length; at += 32) {
       dut->word_valid = 1;
@@ -90,7 +91,7 @@ int main(int argc, char** argv) {
       for (const auto& p : list) {
         ++primitives;
         if (const auto kind = model.decide(p.id))
-          expected.push_back({bool(dut->burst), frame << 8 | p.timestamp, *kind});
+          expected.push_back({bool(dut->timed), bool(dut->burst), frame << 8 | p.timestamp, *kind});
       }
     }
     cycle();

@@ -41,6 +41,13 @@ class Final(Section):
         unit="µs",
     )
     min_ticks: int = option(3, "Least distance of two triggers in periods of 25 ns.", low=1, high=256)
+    close_ticks: int = option(
+        0,
+        "A gateware card closes a frame this many periods after the frame's end by TTC time, if its timeout "
+        "has not passed before; 0: at its timeout.",
+        low=0,
+        high=65_535,
+    )
     masks: str = option(
         "0x3000/0x3000/1/1,0/0/2/100",
         "Triggers by primitive ID, up to 16 by commas: CARE/VALUE/TYPE/N; every Nth match passes.",

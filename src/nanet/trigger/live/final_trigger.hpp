@@ -25,7 +25,8 @@ struct FinalTriggerOptions {
   wire::Endpoint farm;                 // of MEPs; takes datagrams at the next port. Port 0: no farm
   std::array<ttc::TriggerMask, ttc::Masks::count> masks{};
   Timestamp min_ticks = 3;
-  Timestamp latency = 0;  // L of a card that releases the triggers
+  Timestamp latency = 0;      // L of a card that releases the triggers
+  Timestamp close_ticks = 0;  // see card::CardTriggerOptions
   std::uint8_t source = rich_source;
 };
 

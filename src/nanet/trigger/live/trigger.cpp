@@ -100,7 +100,8 @@ void Trigger::open_final(card::Stream& stream) {
   final_ = std::make_unique<FinalTrigger>(final);
   if (by_frames && stream.observe_answers(final_.get())) return;
   if (by_frames)
-    final_->use_card(stream.release_triggers({final.masks, final.latency, final.min_ticks}, final_.get()));
+    final_->use_card(stream.release_triggers({final.masks, final.latency, final.min_ticks, final.close_ticks},
+                                             final_.get()));
   if (!final_->card())
     throw std::invalid_argument(
         "final.boards: the final trigger needs gather mode frame, and a software card or the simulated "
