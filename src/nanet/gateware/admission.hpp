@@ -16,7 +16,8 @@ namespace nanet::gateware {
 
 class FrameAdmission {
  public:
-  // longest: time that a packet may wait for the simulation.
+  // longest: time that a packet may wait for the simulation. Then frames are left out until packets have
+  // waited for a quarter of it only, so that a further pause leaves out nothing.
   explicit FrameAdmission(Nanoseconds longest) noexcept : longest_(longest) {}
 
   // Whether a packet that has waited for this time enters the card. The first packet of a frame decides for
@@ -27,7 +28,10 @@ class FrameAdmission {
     if (header.has(wire::mgp::flag::sob | wire::mgp::flag::eob)) return true;
     const std::uint64_t frame = std::uint64_t{header.burst} << 24 | header.frame;
     Decision& decision = decisions_[frame % decisions_.size()];
-    if (!decision.made || decision.frame != frame) decision = {frame, true, waited <= longest_};
+    if (!decision.made || decision.frame != frame) {
+      behind_ = waited > (behind_ ? longest_ / 4 : longest_);
+      decision = {frame, true, !behind_};
+    }
     return decision.admitted;
   }
 
@@ -37,6 +41,7 @@ class FrameAdmission {
     bool made = false, admitted = false;
   };
   Nanoseconds longest_;
+  bool behind_ = false;
   std::array<Decision, 1024> decisions_{};  // by frame; the boards are closer together
 };
 

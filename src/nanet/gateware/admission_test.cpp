@@ -26,6 +26,9 @@ TEST(FrameAdmission, LeavesOldFramesOut) {
   FrameAdmission admission(100);
   EXPECT_TRUE(admission.admits(packet(0, 0), 100));
   EXPECT_FALSE(admission.admits(packet(1, 0), 101));
+  EXPECT_FALSE(admission.admits(packet(2, 0), 26));  // until the simulation has caught up
+  EXPECT_TRUE(admission.admits(packet(3, 0), 25));
+  EXPECT_TRUE(admission.admits(packet(4, 0), 100));
 }
 
 TEST(FrameAdmission, DecidesOnceForAllPacketsOfAFrame) {

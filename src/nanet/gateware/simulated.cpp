@@ -37,10 +37,15 @@ constexpr Nanoseconds slowdown = 150;
 Nanoseconds longest_wait(Nanoseconds deadline) {
   return deadline > 0 ? slowdown * deadline : std::numeric_limits<Nanoseconds>::max();
 }
-constexpr unsigned most_rounds = 256;  // of reading, between two turns of the card
+constexpr unsigned most_reads = 256;                 // of the sockets, in a round
+constexpr std::uint64_t sender_round = 12;           // answers that the sender sends in a round
+constexpr std::size_t wire_round = live_cycles * 8;  // bytes that a wire carries in a round
 // Bytes queued for the wire above which sockets are not read.
 constexpr std::size_t wire_room = 256 << 10;
 constexpr Nanoseconds counters_every = 50'000'000;
+// The counters are read while the card is between packets, which takes several tries under load: at most a
+// twentieth of the time.
+constexpr Nanoseconds counters_share = 20;
 constexpr Nanoseconds patience = 20'000'000'000;  // time limit for a card that does not end
 
 void refuse_unfit(const ClopOptions& options) {
@@ -62,11 +67,8 @@ class SimulatedCard final : public card::Card {
   bool receive() noexcept override {
     bool any = false;
     for (auto& port : ports_) {
-      const auto& model = port->simulation->model();
-      std::size_t waiting = 0;
-      for (unsigned c = 0; c < sim::Model::channels(); ++c) waiting = std::max(waiting, model.waiting(c));
       bool came = false;
-      if ((waiting < wire_room || port->simulation->held()) && !stopping_) came = read(*port);
+      if ((queued(*port) < wire_room || port->simulation->held()) && !stopping_) came = read(*port);
       if (came || !port->simulation->at_rest()) came |= step(*port);
       any |= came;
     }
@@ -153,20 +155,30 @@ class SimulatedCard final : public card::Card {
     std::unique_ptr<Simulation> simulation;
     std::unique_ptr<card::SocketReader> reader;
     FrameAdmission admission;
-    bool admitted = false;  // a packet of the last round
+    bool admitted = false;  // a packet of the last read
     os::ClockOffset clock;
-    Nanoseconds looked = 0;
+    Nanoseconds next_look = 0;  // at the counters
   };
 
-  // One round, and further ones while it finds only packets that are left out: no cycles of the card are
-  // spent on them.
+  // Bytes queued on the fullest wire.
+  static std::size_t queued(const Port& port) noexcept {
+    std::size_t most = 0;
+    for (unsigned c = 0; c < sim::Model::channels(); ++c)
+      most = std::max(most, port.simulation->model().waiting(c));
+    return most;
+  }
+  // Reads as much as the wires carry in a round, so that no cycles are idle under load, but not more than the
+  // sender takes; past packets that are left out. With final trigger in small steps, for the consumer.
   static bool read(Port& port) noexcept {
-    for (unsigned i = 0; i < most_rounds; ++i) {
+    bool any = false;
+    for (unsigned i = 0; i < most_reads; ++i) {
       port.admitted = false;
-      const bool came = port.reader->round([&](const card::SocketBatch& batch) { return take(port, batch); });
-      if (!came || port.admitted) return came;
+      if (!port.reader->round([&](const card::SocketBatch& batch) { return take(port, batch); })) break;
+      any = true;
+      const bool full = queued(port) >= wire_round || port.simulation->waiting() > sender_round;
+      if (port.admitted && (full || port.simulation->timed())) break;
     }
-    return true;
+    return any;
   }
   static Nanoseconds take(Port& port, const card::SocketBatch& batch) noexcept {
     std::uint32_t& overflow = port.overflow[batch.source()];
@@ -206,9 +218,10 @@ class SimulatedCard final : public card::Card {
     if (timed && simulation.waiting() > unanswered) nanosleep(&consumer_nap, nullptr);
     bool any = simulation.run(timed ? timed_cycles : live_cycles);
     const Nanoseconds now = os::monotonic_now();
-    if (now - port.looked > counters_every && port.simulation->counters_due()) {
-      port.looked = now;
+    if (now >= port.next_look && port.simulation->counters_due()) {
       port.simulation->read_counters();
+      const Nanoseconds took = os::monotonic_now() - now;
+      port.next_look = now + std::max(counters_every, counters_share * took);
     }
     return any;
   }
