@@ -61,7 +61,7 @@ def test_every_option_is_explained(helps: dict[str, str]) -> None:
 
 
 def test_flags_take_no_value_and_options_stand_in_panels(helps: dict[str, str]) -> None:
-    assert "bool" not in "".join(re.sub(r".* --help .*", "", said) for said in helps.values()).lower()
+    assert "bool" not in "".join(helps.values()).lower()
     for section in ("trigger", "card", "realtime", "monitor"):
         assert f"─ Options of {section} ─" in helps["trigger"]
 

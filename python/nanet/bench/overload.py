@@ -5,6 +5,8 @@ Capacity: largest rate of frames without losses, in short runs. Then 1.5 and 2 t
 load falls from twice to 0.8 of it, and at 0.8 the trigger is stopped (SIGSTOP) for half a second. Recovered:
 begin of the first 0.1 s in which 99 % of the frames are answered in time.
 
+Answered are frames with the packets of all boards.
+
 `--card xdp`: the trigger runs in a network namespace, behind a veth pair. `--card gateware`: times of the
 trigger are those of the simulated clock, rates those of the wall clock.
 """
@@ -108,8 +110,11 @@ def _load(settings: Settings, frames_per_s: float, seconds: float) -> dict[str, 
     stages = result["latency_us"]
     return {
         "frames_per_s": sent["frames_sent"] / elapsed,
-        "answered_per_s": result["frames_answered"] / elapsed,
+        # Also after the boards' end; without answers for frames of which a board is missing.
+        "answered_per_s": max(result["frames_answered"] - result["frames_incomplete"], 0)
+        / max(elapsed, result["elapsed_s"]),
         "late": result["frames_late"],
+        "incomplete": result["frames_incomplete"],
         "lost": float(sum(result["lost"].values())),
         "service_us": sum(stages[stage]["p50"] for stage in ("build", "reconstruct", "post")),
         "header_only_p99_ms": stages["header_only"]["p99"] / 1e3,
@@ -120,11 +125,11 @@ def _load(settings: Settings, frames_per_s: float, seconds: float) -> dict[str, 
 
 
 def _late(answers: Answers, burst: int, frames: int) -> np.ndarray:
-    """Whether each frame of a burst was late; frames not received are. Closes the answers."""
+    """Whether each frame of a burst was late, not received or without primitives. Closes the answers."""
     late = np.ones(frames, bool)
     for number, frame, words in answers.frames():
         if number == burst and frame < frames:
-            late[frame] = words[1] >> 24 == LATE
+            late[frame] = words[1] >> 24 == LATE or words[1] >> 16 & 0xFF == 0
     return late
 
 
@@ -178,7 +183,7 @@ def _capacity(settings: Settings, sheet: Sheet) -> float:
         row = _load(settings, rate, PROBE_S)
         sheet.rows.append({"run": "capacity", **row})
         sheet(f"{rate:.0f} frames/s: {row['late']} late, {row['lost']:.0f} packets lost")
-        return row["late"] == 0 and row["lost"] == 0
+        return row["late"] == 0 and row["lost"] == 0 and row["incomplete"] == 0
 
     def probe(rate: float) -> bool:
         # Two attempts per rate: a pause of the machine must not end the search too low.

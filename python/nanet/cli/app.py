@@ -13,9 +13,10 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from nanet import __version__
 from nanet.cli.examples import epilog
@@ -90,15 +91,24 @@ def _panel(name: str) -> str:
     return next((panel for panel, names in PANELS.items() if name in names), OTHER_PANEL)
 
 
-def _as_flags(function: Callable[..., None]) -> Callable[..., None]:
-    """Shows options without a value as flags: the help names no type."""
-    hints = function.__annotations__ = get_type_hints(function, include_extras=True)
-    for hint in hints.values():
-        kind, *information = get_args(hint) if get_origin(hint) is Annotated else (hint,)
-        if kind is bool or set(get_args(kind)) == {bool, type(None)}:
-            for option in information:
+class _Flags:
+    """A command that shows options without a value as flags: the help names no type."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Parameters, the help option included."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for option in params:
+            if getattr(option, "is_flag", False):
                 option.metavar = ""
-    return function
+        return params
+
+
+class _Command(_Flags, TyperCommand):
+    pass
+
+
+class _Group(_Flags, TyperGroup):
+    pass
 
 
 def _stub() -> None:
@@ -115,12 +125,13 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
     """Application with the command named in the arguments, or with all command names for the help."""
     app = typer.Typer(
         name="nanet",
+        cls=_Group,
         no_args_is_help=True,
         add_completion=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    app.callback()(_as_flags(_root))
+    app.callback()(_root)
     values = {at + 1 for at, argument in enumerate(arguments) if argument == "--log"}
     words = (a for at, a in enumerate(arguments) if not a.startswith("-") and at not in values)
     wanted = next(words, None)
@@ -129,10 +140,10 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
         if name == wanted:
             settings = {"allow_interspersed_args": name not in LAUNCHERS}
             register = app.command(
-                name, short_help=summary, epilog=epilog(name), context_settings=settings,
+                name, cls=_Command, short_help=summary, epilog=epilog(name), context_settings=settings,
                 rich_help_panel=_panel(name),
             )  # fmt: skip
-            register(_as_flags(command_function(name)))
+            register(command_function(name))
         else:
             app.command(name, help=summary, rich_help_panel=_panel(name))(_stub)
     return app

@@ -8,12 +8,14 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "nanet/card/socket/socket_card.hpp"
 #include "nanet/card/socket/socket_reader.hpp"
+#include "nanet/gateware/admission.hpp"
 #include "nanet/os/clock.hpp"
 #include "nanet/os/socket.hpp"
 
@@ -29,9 +31,21 @@ constexpr std::uint64_t live_cycles = 4000;  // cycles per round
 constexpr std::uint64_t timed_cycles = 800;
 constexpr std::uint64_t unanswered = 4;
 constexpr timespec consumer_nap{0, 1'000'000};
+// Longest time of a packet in a socket: the deadline, as long as it lasts in the simulation, which is some
+// 150 times slower than the card. Above the pauses of a loaded host.
+constexpr Nanoseconds slowdown = 150;
+Nanoseconds longest_wait(Nanoseconds deadline) {
+  return deadline > 0 ? slowdown * deadline : std::numeric_limits<Nanoseconds>::max();
+}
+constexpr unsigned most_reads = 256;                 // of the sockets, in a round
+constexpr std::uint64_t sender_round = 12;           // answers that the sender sends in a round
+constexpr std::size_t wire_round = live_cycles * 8;  // bytes that a wire carries in a round
 // Bytes queued for the wire above which sockets are not read.
 constexpr std::size_t wire_room = 256 << 10;
 constexpr Nanoseconds counters_every = 50'000'000;
+// The counters are read while the card is between packets, which takes several tries under load: at most a
+// twentieth of the time.
+constexpr Nanoseconds counters_share = 20;
 constexpr Nanoseconds patience = 20'000'000'000;  // time limit for a card that does not end
 
 void refuse_unfit(const ClopOptions& options) {
@@ -48,16 +62,13 @@ class SimulatedCard final : public card::Card {
   ~SimulatedCard() override { stop(); }
 
   std::string_view name() const noexcept override { return "gateware"; }
+  bool simulated() const noexcept override { return true; }
 
   bool receive() noexcept override {
     bool any = false;
     for (auto& port : ports_) {
-      const auto& model = port->simulation->model();
-      std::size_t waiting = 0;
-      for (unsigned c = 0; c < sim::Model::channels(); ++c) waiting = std::max(waiting, model.waiting(c));
       bool came = false;
-      if ((waiting < wire_room || port->simulation->held()) && !stopping_)
-        came = port->reader->round([&](const card::SocketBatch& batch) { return take(*port, batch); });
+      if ((queued(*port) < wire_room || port->simulation->held()) && !stopping_) came = read(*port);
       if (came || !port->simulation->at_rest()) came |= step(*port);
       any |= came;
     }
@@ -111,7 +122,7 @@ class SimulatedCard final : public card::Card {
  protected:
   Stream& open_stream(const ClopOptions& options, std::vector<wire::Endpoint>& local) override {
     refuse_unfit(options);
-    auto port = std::make_unique<Port>();
+    auto port = std::make_unique<Port>(options.deadline);
     std::vector<int> fds;
     for (const auto& endpoint : options.listen) {
       os::UdpReceiveOptions receive;
@@ -136,23 +147,52 @@ class SimulatedCard final : public card::Card {
 
  private:
   struct Port {
+    explicit Port(Nanoseconds deadline) : admission(longest_wait(deadline)) {}
     std::vector<os::Fd> sockets;
     std::vector<std::uint32_t> overflow;
     card::Counters* counters = nullptr;
     std::unique_ptr<card::Transmit> transmit;
     std::unique_ptr<Simulation> simulation;
     std::unique_ptr<card::SocketReader> reader;
-    Nanoseconds looked = 0;
+    FrameAdmission admission;
+    bool admitted = false;  // a packet of the last read
+    os::ClockOffset clock;
+    Nanoseconds next_look = 0;  // at the counters
   };
 
+  // Bytes queued on the fullest wire.
+  static std::size_t queued(const Port& port) noexcept {
+    std::size_t most = 0;
+    for (unsigned c = 0; c < sim::Model::channels(); ++c)
+      most = std::max(most, port.simulation->model().waiting(c));
+    return most;
+  }
+  // Reads as much as the wires carry in a round, so that no cycles are idle under load, but not more than the
+  // sender takes; past packets that are left out. With final trigger in small steps, for the consumer.
+  static bool read(Port& port) noexcept {
+    bool any = false;
+    for (unsigned i = 0; i < most_reads; ++i) {
+      port.admitted = false;
+      if (!port.reader->round([&](const card::SocketBatch& batch) { return take(port, batch); })) break;
+      any = true;
+      const bool full = queued(port) >= wire_round || port.simulation->waiting() > sender_round;
+      if (port.admitted && (full || port.simulation->timed())) break;
+    }
+    return any;
+  }
   static Nanoseconds take(Port& port, const card::SocketBatch& batch) noexcept {
     std::uint32_t& overflow = port.overflow[batch.source()];
+    // With final trigger the card's time follows the boards.
+    const bool timed = port.simulation->timed();
+    port.clock.refresh_if_older(batch.before());
     for (std::size_t i = 0; i < batch.messages(); ++i) {
       const os::ReceiveInfo& info = batch.info(i);
       if (info.has_overflow) {
         port.simulation->lost_before(info.overflow - overflow);
         overflow = info.overflow;
       }
+      const Nanoseconds waited =
+          info.realtime_ns ? batch.before() - port.clock.arrival(info.realtime_ns, batch.before()) : 0;
       const std::span<const std::byte> bytes = batch.bytes(i);
       const std::size_t step =
           info.segment_bytes ? info.segment_bytes : std::max<std::size_t>(bytes.size(), 1);
@@ -161,7 +201,12 @@ class SimulatedCard final : public card::Card {
         const auto datagram = bytes.subspan(from, std::min(step, bytes.size() - from));
         // Each board uses a fixed link.
         const unsigned board = datagram.size() > 1 ? static_cast<unsigned>(datagram[1]) : 0;
-        port.simulation->datagram(board % sim::Model::channels(), datagram);
+        if (timed || port.admission.admits(datagram, waited)) {
+          port.simulation->datagram(board % sim::Model::channels(), datagram);
+          port.admitted = true;
+        } else {
+          port.simulation->lost_before(1);
+        }
         from += step;
       } while (from < bytes.size());
     }
@@ -173,9 +218,10 @@ class SimulatedCard final : public card::Card {
     if (timed && simulation.waiting() > unanswered) nanosleep(&consumer_nap, nullptr);
     bool any = simulation.run(timed ? timed_cycles : live_cycles);
     const Nanoseconds now = os::monotonic_now();
-    if (now - port.looked > counters_every && port.simulation->counters_due()) {
-      port.looked = now;
+    if (now >= port.next_look && port.simulation->counters_due()) {
       port.simulation->read_counters();
+      const Nanoseconds took = os::monotonic_now() - now;
+      port.next_look = now + std::max(counters_every, counters_share * took);
     }
     return any;
   }

@@ -24,6 +24,7 @@ struct ExecutorOptions {
   std::vector<int> pin;      // cores of the workers, cyclic; empty: not pinned
   bool busy = false;         // workers never sleep
   Nanoseconds deadline = 0;  // after a frame's first packet; 0: none, no frame is skipped
+  bool slices = true;        // poll() works for a limited time; false: deadlines stand still meanwhile
   RingSink* sink = nullptr;
   std::uint64_t reference = 0;  // an n within 2^31 of the first event's
   bool mailboxes = false;       // the card writes to mailboxes
@@ -35,8 +36,8 @@ class Executor {
   virtual std::string_view name() const noexcept = 0;
   // Starts the threads or kernels; they are resident on return.
   virtual void start() = 0;
-  // Run-to-completion executors process events here, in the card's thread: with a deadline for a limited
-  // time, so that the card can send and receive in between. Returns true if work was done.
+  // Run-to-completion executors process events here, in the card's thread: with a deadline and `slices` for a
+  // limited time, so that the card can send and receive in between. Returns true if work was done.
   virtual bool poll() noexcept { return false; }
   // True: poll() does the work, and the card's thread may block when idle.
   virtual bool in_card_thread() const noexcept { return false; }

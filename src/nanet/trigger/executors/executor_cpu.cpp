@@ -76,7 +76,7 @@ class InlineExecutor final : public Executor {
   InlineExecutor(const ExecutorOptions& options, std::vector<View> views,
                  const rich::Reconstructor& algorithm, TraceTable& traces)
       : worker_(options, views[0], algorithm, traces),
-        slice_(std::min(options.deadline / 32, longest_slice)) {
+        slice_(options.slices ? std::min(options.deadline / 32, longest_slice) : 0) {
     for (auto& view : views) queues_.push_back({contract::OrderedReader(view, 0, options.reference)});
   }
   std::string_view name() const noexcept override { return "cpu"; }
@@ -106,7 +106,7 @@ class InlineExecutor final : public Executor {
   bool slice(Queue& queue) noexcept {
     bool any = false;
     Event event;
-    Nanoseconds until = 0;  // without a deadline: no limit
+    Nanoseconds until = 0;  // without slices: no limit
     for (unsigned i = 0; i < entries_at_once && !overrun_; ++i) {
       const contract::Poll found = queue.reader.poll(event);
       if (found == contract::Poll::overrun) overrun_ = true;

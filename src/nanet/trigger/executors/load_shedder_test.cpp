@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "nanet/trigger/chain_test.hpp"
@@ -122,6 +123,24 @@ TEST(LoadShedder, RecoversAtOnceWhenTheLoadFallsOrAfterAStop) {
   EXPECT_EQ(late_between(second + 1'000'000, 2 * second - 1'000'000), 0);
   EXPECT_GT(late_between(2 * second, 5 * second / 2), 0);
   EXPECT_EQ(late_between(5 * second / 2 + 1'000'000, 4 * second), 0);
+}
+
+// A simulated card's clock stands still while the executor works: its sender needs no turn in between.
+TEST(InlineExecutor, LeavesTheSenderItsTurnOnlyIfDeadlinesGoOn) {
+  for (const bool slices : {true, false}) {
+    card::ClopOptions clop = Chain::options(1);
+    clop.deadline = 16'000;  // half a microsecond for a slice, less than any frame takes
+    clop.timeout = 8'000;
+    Chain chain(clop, *rich::make_reconstructor("math", {}, rich::Geometry::make()), 1, {},
+                [&](ExecutorOptions options, auto views, const auto& algorithm, auto& traces) {
+                  options.slices = slices;
+                  return make_cpu_executor(options, std::move(views), algorithm, traces);
+                });
+    for (Frame f = 0; f < 4; ++f)
+      chain.packet(mgp_packet(0, f, f + 1, {{700, {{2}}, 0}}, wire::mgp::flag::last));
+    chain.turn();
+    EXPECT_EQ(chain.sent().size(), slices ? 1u : 4u);
+  }
 }
 
 // The receive events carry stamps of the simulated clock, so every frame has waited for long.

@@ -67,6 +67,7 @@ Trigger::Trigger(const TriggerOptions& options)
   execute.process.conditions = conditions_.get();
   execute.threads = options.threads;
   execute.deadline = clop.deadline;
+  execute.slices = !card_->simulated();
   if (options.pin.size() > 1 + beside)
     execute.pin.assign(options.pin.begin() + 1 + static_cast<std::ptrdiff_t>(beside), options.pin.end());
   execute.busy = options.busy;
