@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nanet bench merging`: stages of the executors on merged buffers and on segments of the same frames.
 
-One capture at the nominal event rate, replayed in turns. Merged buffers reach a GPU through the CPU, which
-builds the events; segments go to its resident kernel. The card's part of merging is outside these stages.
+One capture at the nominal event rate, replayed in turns; on a GPU through the resident kernel. The card's part
+of merging is outside these stages.
 """
 
 from __future__ import annotations
