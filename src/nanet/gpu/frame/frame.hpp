@@ -130,7 +130,7 @@ NANET_DEVICE inline void write_header(FrameShared& s, const FrameOptions& option
 
 namespace nanet::gpu {
 
-// merges: the card writes merged buffers, which have a way of their own; few frames are segments.
+// merges: the card writes merged buffers, which take a separate way; few frames are segments.
 template <class A, class B, bool merges = false>
 class FrameWork {
  public:
