@@ -423,10 +423,15 @@ def test_a_gpu_takes_events_of_more_than_1952_channels(
         (wide, {"merge": True}, "cuda:0"),
         (wide, {"gather": "packets"}, "cpu"),
         ("hexagonal", {"gather": "packets"}, "cuda:0"),
-        ("hexagonal", {"merge": True}, "cpu"),
+        ("hexagonal", {"merge": True}, "cuda:0"),
     ):
         assert settings(given, card=card)["device"] == device, (given, card)
-    assert settings("hexagonal", "cuda", card={"merge": True})["device"] == "cuda:0"
+    given = settings("hexagonal", executor="launch", card={"merge": True}) | {
+        "device": "cuda:0",
+        "listen": "127.0.0.1:0",
+    }
+    with pytest.raises(ValueError, match=r"^trigger\.executor = 'launch' with card\.merge = true: only the "):
+        _core.Trigger(given)
     for options, refused, remedy in (
         ({"executor": "launch"}, "trigger.executor = 'launch'", "leave --executor out"),
         ({"mailbox": "pinned"}, "trigger.mailbox = 'pinned'", "leave --mailbox out"),

@@ -60,8 +60,8 @@ def test_a_stop_of_the_process_is_no_fault_of_the_gpu():
 @pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")
 @pytest.mark.parametrize("algorithm", _core.cuda_algorithms())
 @pytest.mark.parametrize(("detector", "merge"), [("square", False), ("na62", True)])
-def test_frames_built_on_the_cpu_are_answered_as_by_the_cpu(nanet, tmp_path, algorithm, detector, merge):
-    """The live executor, fed from a file: the CPU builds the events, the GPU finds the rings."""
+def test_frames_of_a_file_are_answered_as_by_the_cpu(nanet, tmp_path, algorithm, detector, merge):
+    """The live executors, fed from a file: events built by the CPU, and merged frames in the kernel."""
     capture = str(tmp_path / "run.pcap")
     nanet("generate", "--detector", detector, "--events", 5000, "--out", capture)
     found = []
@@ -80,6 +80,20 @@ def test_frames_built_on_the_cpu_are_answered_as_by_the_cpu(nanet, tmp_path, alg
     assert len(found[0][0]) > 50 and found[0][1]["rings"] > 1000
     assert not merge or found[0][1]["frames_unmerged"] < found[0][1]["frames_in"]
     assert found[0] == found[1]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(bool(TROUBLE), reason=f"no GPU: {TROUBLE}")
+@pytest.mark.parametrize("mailbox", ["auto", "pinned", "off"])
+@pytest.mark.parametrize("algorithm", ["math", "multiring"])
+def test_live_with_a_merging_card(algorithm, mailbox):
+    options = ["--merge", "--device", "cuda", "--algorithm", algorithm, "--mailbox", mailbox]
+    result = run_chain(2.0, 0.01, pad=True, trigger_options=options)
+    assert result.lossless, result.losses
+    assert result.trigger["account_closes"] and result.trigger["gpu_faults"] == 0
+    assert result.trigger["executor"] == "cuda-persistent"
+    assert result.trigger["frames_unmerged"] == 0
+    assert result.trigger["primitives_out"] > 100_000
 
 
 @pytest.mark.gpu

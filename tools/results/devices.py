@@ -35,7 +35,7 @@ def gpu(measurements: Sequence[Measurement]) -> str:
     merged = [
         [
             f"`{row['algorithm']}`",
-            row["device"],
+            row["device"] + ("" if row.get("mailbox", "off").startswith("off") else ", mailbox"),
             m["machine"],
             row["input"],
             *(number(row[f"{s}_p50_us"]) for s in ("build", "reconstruct", "post")),
@@ -76,8 +76,7 @@ def gpu(measurements: Sequence[Measurement]) -> str:
         + table(["algorithm", "machine", "events", "build", "reconstruct", "post"], frames)
         + "\nA frame of 64 events, build to post, µs:\n\n"
         + table(["algorithm", *(m["machine"] for m in kernel.all)], whole)
-        + "\n[Merged buffers](formats.md#merged-buffer) and segments of the same frames, medians, µs; "
-        "for a GPU the CPU builds merged events:\n\n"
+        + "\n[Merged buffers](formats.md#merged-buffer) and segments of the same frames, medians, µs:\n\n"
         + table(["algorithm", "device", "machine", "input", "build", "reconstruct", "post"], merged)
         + "\nOne capture of 10 M events through every executor: rate from a file, primitives that "
         "differ from the CPU's:\n\n"

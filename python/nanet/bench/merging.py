@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nanet bench merging`: stages of the executors on merged buffers and on segments of the same frames.
 
-One capture at the nominal event rate, replayed in turns. Merged buffers reach a GPU through the CPU, which
-builds the events; segments go to its resident kernel. The card's part of merging is outside these stages.
+One capture at the nominal event rate, replayed in turns; on a GPU through the resident kernel, without and
+with its mailbox. The card's part of merging is outside these stages.
 """
 
 from __future__ import annotations
@@ -22,27 +22,38 @@ STAGES = ("build", "reconstruct", "post")
 
 
 def run(settings: Settings, sheet: Sheet) -> None:
-    """Rows: device, input, medians of the stages over the runs; figures: of build, and from build to post.
+    """Rows: device, mailbox, input, medians of the stages; figures: of build, and from build to post.
 
     RuntimeError: an account does not close, the GPU failed, frames were not merged, or answers differ.
     """
-    devices = ["cpu"] if settings.device == "cpu" else ["cpu", settings.device]
+    ways = [("cpu", False)]
+    if settings.device != "cpu":
+        ways += [(settings.device, mailbox) for mailbox in (False, True)]
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         capture = str(Path(folder) / "run.pcap")
         events = settings.events or EVENTS
         sheet(f"generating {events} events")
         generate_capture(capture, events, "4", "packed")
-        for device in devices:
+        for device, mailbox in ways:
+            place = f"{device} with a mailbox" if mailbox else device
             runs: dict[str, list[dict[str, Any]]] = {name: [] for name in INPUTS}
             for number in range(settings.runs):
                 for name in INPUTS:
-                    sheet(f"{settings.algorithm} on {device}: {name}, run {number + 1} of {settings.runs}")
+                    sheet(f"{settings.algorithm} on {place}: {name}, run {number + 1} of {settings.runs}")
                     answers = str(Path(folder) / f"{name}.pcap")
-                    runs[name].append(_replay(capture, answers, settings.algorithm, device, name))
+                    options: Row = {"pcap": capture, "mtp": answers, "boards": 0xF}
+                    options |= {"algorithm": settings.algorithm, "merge": name == "merged"}
+                    if device != "cpu":
+                        options |= {"device": device, "in_the_loop": True, "mailboxes": mailbox}
+                    runs[name].append(_replay(options))
                 one, other = (_packets(Path(folder) / f"{name}.pcap") for name in INPUTS)
                 if one != other:
-                    raise RuntimeError(f"the answers of {device} to merged buffers and to segments differ")
+                    raise RuntimeError(f"the answers of {place} to merged buffers and to segments differ")
+            found = runs["merged"][0].get("mailbox", "off")
+            if mailbox and found.startswith("off"):
+                sheet(f"{place}: left out: mailbox {found}")
+                continue
             _add(sheet, settings.algorithm, device, runs)
 
 
@@ -53,13 +64,9 @@ def _packets(file: Path) -> list[bytes]:
     return [bytes(frame) for _, frame, _ in _core.wire.PcapReader(str(file))]
 
 
-def _replay(capture: str, answers: str, algorithm: str, device: str, name: str) -> dict[str, Any]:
+def _replay(options: Row) -> dict[str, Any]:
     from nanet import _core
 
-    options: Row = {"pcap": capture, "mtp": answers, "boards": 0xF, "algorithm": algorithm}
-    options["merge"] = name == "merged"
-    if device != "cpu":
-        options |= {"device": device, "in_the_loop": True}
     core = _core.Replay(options)
     core.run()
     result: dict[str, Any] = core.result()
@@ -71,10 +78,11 @@ def _replay(capture: str, answers: str, algorithm: str, device: str, name: str) 
 
 
 def _add(sheet: Sheet, algorithm: str, device: str, runs: Mapping[str, Sequence[dict[str, Any]]]) -> None:
-    """Rows and figures of one device."""
-    kind = device.partition(":")[0]
+    """Rows and figures of one device, with a mailbox or without."""
     for name, results in runs.items():
-        row: Row = {"algorithm": algorithm, "device": device, "input": name}
+        mailbox = results[0].get("mailbox", "off")
+        kind = device.partition(":")[0] + ("" if mailbox.startswith("off") else "_mailbox")
+        row: Row = {"algorithm": algorithm, "device": device, "mailbox": mailbox, "input": name}
         row |= {"frames": results[0]["frames_in"], "events": results[0]["events_built"]}
         for stage in STAGES:
             for share in ("p50", "p99"):

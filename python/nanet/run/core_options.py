@@ -137,12 +137,9 @@ def core_options(config: Config, also: Iterable[str] = ()) -> dict[str, Any]:
     timeout_us = card.timeout_us or (REAL_TIME_TIMEOUT_US if exact else DEFAULT_TIMEOUT_US)
     deadline_us = trigger.deadline_us or (REAL_TIME_DEADLINE_US if exact else DEFAULT_DEADLINE_US)
     _check_combinations(trigger, card, timeout_us, deadline_us)
-    # A GPU takes segments of boards; or the CPU builds the events of whole frames for it, which takes longer
-    # than the CPU alone if the card has merged them.
+    # For a GPU, the CPU builds the events of wide detectors, from whole frames.
     wide = detector is not None and detector.wide
-    on_gpu = algorithm.cuda and (
-        card.gather == "frame" if wide else not card.merge or trigger.device != "auto"
-    )
+    on_gpu = algorithm.cuda and (card.gather == "frame" or not wide)
     channels = detector.channels if detector else conditions.PM_COUNT
     options = {
         **core_values(trigger),

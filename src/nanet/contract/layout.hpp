@@ -112,6 +112,35 @@ inline constexpr std::uint32_t merged_rows = 512, merged_hits = 8192;
 inline constexpr std::int32_t merged_window_lsb = 255;  // largest merging window: delays have 8 bits
 
 inline constexpr std::size_t frame_header_bytes = sizeof(FrameHeader);
+
+// Part of a merged buffer that consumers read, whatever its header says: rows, hit words, offset of the
+// hits.
+struct MergedExtent {
+  std::uint32_t rows = 0, hits = 0;
+  std::size_t hits_at = frame_header_bytes;
+
+  // events, room, hits: fields `events`, `rows` and `hits` of the header.
+  NANET_HD static constexpr MergedExtent of(std::uint32_t events, std::uint32_t room, std::uint32_t hits,
+                                            std::size_t buffer_bytes) {
+    MergedExtent e;
+    e.hits_at = frame_header_bytes + sizeof(MergedRow) * room;
+    if (e.hits_at > buffer_bytes) return {};
+    const auto words = static_cast<std::uint32_t>((buffer_bytes - e.hits_at) / sizeof(std::uint16_t));
+    e.rows = events < room ? events : room;
+    e.rows = e.rows < merged_rows ? e.rows : merged_rows;
+    e.hits = hits < words ? hits : words;
+    e.hits = e.hits < merged_hits ? e.hits : merged_hits;
+    return e;
+  }
+};
+// Whether consumers take a row: its hits are those of packets, follow the hits of the row before, and lie
+// within the extent. A frame's events end before the first row that breaks the rule. excess: a board has more
+// than max_fragment_hits; end: of the hits of the row before; within: MergedExtent::hits.
+NANET_HD constexpr bool sound_row(std::uint32_t first, std::uint32_t hits, bool excess, std::uint32_t end,
+                                  std::uint32_t within) {
+  return !excess && first >= end && first + hits <= within;
+}
+
 inline constexpr std::size_t merged_buffer_bytes =
     frame_header_bytes + sizeof(MergedRow) * merged_rows + sizeof(std::uint16_t) * merged_hits;
 inline constexpr std::size_t payload_alignment = 16;  // of payloads within a segment

@@ -58,6 +58,28 @@ std::uint32_t MailboxWriter::index(std::uint64_t n, std::uint32_t buffer, unsign
   return fragments;
 }
 
+bool MailboxWriter::merged(std::uint64_t n, std::uint32_t buffer, const std::byte* from) noexcept {
+  FrameHeader header;
+  std::memcpy(&header, from, sizeof header);
+  const std::size_t rows = sizeof(MergedRow) * header.events, hits = sizeof(std::uint16_t) * header.hits,
+                    bytes = rows + hits;
+  constexpr std::size_t most = merged_boards * (mailbox_segment_bytes + index_units * unit_data_bytes),
+                        vector = 32;
+  if (bytes > mailbox_.shape.merged_bytes() || bytes > most) return false;
+  alignas(32) std::byte data[most + vector];
+  std::memcpy(data, from + sizeof header, rows);
+  std::memcpy(data + rows, from + sizeof header + sizeof(MergedRow) * header.rows, hits);
+  std::memset(data + bytes, 0, vector);
+  const std::uint32_t mark = mailbox_mark(n), end = units_for(static_cast<std::uint32_t>(bytes));
+  std::byte* const to = mailbox_.input + mailbox_.shape.segment(buffer, 0);
+  std::uint32_t u = 0;
+#ifdef __AVX2__
+  for (; u + 2 <= end; u += 2) store_two_units(to + unit_bytes * u, data + unit_data_bytes * u, mark);
+#endif
+  for (; u < end; ++u) store_unit(to + unit_bytes * u, data + unit_data_bytes * u, mark);
+  return true;
+}
+
 void MailboxWriter::event(const Event& event, std::uint32_t index, std::uint32_t lap,
                           const EventLine& rest) noexcept {
   EventLine line = rest;

@@ -29,6 +29,7 @@ struct EventLine {
   std::uint32_t flags = 0;
   static constexpr std::uint32_t segments = 1;  // all segments are in the mailbox
   static constexpr std::uint32_t indexed = 2;   // so are their indices; bytes[4 + b]: fragments of board b
+  static constexpr std::uint32_t merged = 4;    // rows and hits are; bytes[0], bytes[1]: how many
 };
 static_assert(sizeof(EventLine) == units_per_line * unit_data_bytes);
 
@@ -92,6 +93,11 @@ struct MailboxShape {
   NANET_HD constexpr std::size_t answer_bytes() const { return answer_line_bytes * buffers; }
   NANET_HD constexpr std::size_t segment(std::uint32_t buffer, unsigned board) const {
     return segments_at() + (segment_stride() + index_stride()) * (std::size_t{buffer} * boards + board);
+  }
+  // Rows, then hits of a merged buffer: from segment(buffer, 0), at most this many.
+  NANET_HD constexpr std::uint32_t merged_bytes() const {
+    return static_cast<std::uint32_t>((segment_stride() + index_stride()) * boards / unit_bytes *
+                                      unit_data_bytes);
   }
   NANET_HD constexpr std::size_t index(std::uint32_t buffer, unsigned board) const {
     return segment(buffer, board) + segment_stride();
@@ -172,6 +178,10 @@ class MailboxWriter {
   // no_index.
   std::uint32_t index(std::uint64_t n, std::uint32_t buffer, unsigned board, const std::byte* segment,
                       std::uint32_t bytes) noexcept;
+
+  // Writes the rows and hits of a merged buffer, in place of segments; from: its header. Returns false, and
+  // writes nothing, if they are too large.
+  bool merged(std::uint64_t n, std::uint32_t buffer, const std::byte* from) noexcept;
 
   // Writes the event line of an entry; lap: of that entry.
   void event(const Event& event, std::uint32_t index, std::uint32_t lap, const EventLine& rest) noexcept;

@@ -4,12 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <random>
 #include <set>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "nanet/contract/mailbox.hpp"
@@ -153,6 +156,54 @@ TEST(Layout, MergedRowIsTheGoldenVector) {
     r.delay[b] = static_cast<std::uint8_t>(delay);
   }
   EXPECT_EQ(bytes_of(r), golden.bytes);
+}
+
+TEST(Layout, MergedUnitsAreTheGoldenVector) {
+  if (!has_mailbox) GTEST_SKIP();
+  const Golden golden = read_golden("contract_merged_units"), row = read_golden("contract_merged_row");
+  std::vector<std::uint16_t> hits;
+  for (const std::string& hit : golden.all("hit"))
+    hits.push_back(static_cast<std::uint16_t>(std::stoul(hit)));
+  FrameHeader h;
+  h.layout = Layout::merged;
+  h.events = 1;
+  h.rows = 2;
+  h.hits = static_cast<std::uint16_t>(hits.size());
+  std::vector<std::byte> buffer(sizeof h + sizeof(MergedRow) * h.rows + 2 * hits.size());
+  std::memcpy(buffer.data(), &h, sizeof h);
+  std::memcpy(buffer.data() + sizeof h, row.bytes.data(), sizeof(MergedRow));
+  std::memcpy(buffer.data() + sizeof h + sizeof(MergedRow) * h.rows, hits.data(), 2 * hits.size());
+  auto lines = std::make_unique<Lines>();
+  const Mailbox mailbox{{8, 1, 1, 48}, lines->bytes, nullptr};
+  ASSERT_LE(mailbox.shape.input_bytes(), sizeof *lines + 0u);
+  MailboxWriter writer(mailbox);
+  ASSERT_TRUE(writer.merged(golden.number("n"), 0, buffer.data()));
+  const std::byte* const at = lines->bytes + mailbox.shape.segment(0, 0);
+  EXPECT_EQ(std::vector(at, at + golden.bytes.size()), golden.bytes);
+  EXPECT_EQ(at[golden.bytes.size() + 12], std::byte{});  // no further unit
+  h.hits = static_cast<std::uint16_t>(mailbox.shape.merged_bytes() / 2);
+  buffer.resize(buffer.size() + mailbox.shape.merged_bytes());
+  std::memcpy(buffer.data(), &h, sizeof h);
+  EXPECT_FALSE(writer.merged(golden.number("n") + 1, 0, buffer.data()));  // too large by a row
+  EXPECT_EQ(std::vector(at, at + golden.bytes.size()), golden.bytes);
+}
+
+// Headers of any content give an extent within buffer and limits.
+TEST(Layout, AMergedExtentLiesInTheBuffer) {
+  std::mt19937 random(1);
+  for (unsigned round = 0; round < 20'000; ++round) {
+    const auto any = [&] { return static_cast<std::uint32_t>(random() % (random() % 2 ? 65536 : 600)); };
+    const std::size_t bytes = random() % 3 ? merged_buffer_bytes : 64 + random() % 30'000;
+    const std::uint32_t events = any(), room = any(), hits = any();
+    const MergedExtent extent = MergedExtent::of(events, room, hits, bytes);
+    ASSERT_LE(extent.rows, std::min({events, room, merged_rows}));
+    ASSERT_LE(extent.hits, std::min(hits, merged_hits));
+    ASSERT_LE(frame_header_bytes + sizeof(MergedRow) * extent.rows, extent.hits_at);
+    ASSERT_LE(extent.hits_at + sizeof(std::uint16_t) * extent.hits, bytes);
+  }
+  const MergedExtent full = MergedExtent::of(512, 512, 8192, merged_buffer_bytes);
+  EXPECT_EQ(full.rows, 512u);
+  EXPECT_EQ(full.hits, 8192u);
 }
 
 Shape small() {

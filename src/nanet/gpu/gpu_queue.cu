@@ -121,8 +121,8 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
     if (serving_threads / 32 < team_warps) team_warps = 0;  // shared memory for less than a team
   }
   for (const auto& [function, bytes] :
-       {std::pair(kernel->resident, resident_bytes), std::pair(kernel->once, shared_bytes),
-        std::pair(kernel->serving, serving_bytes)})
+       {std::pair(kernel->resident, resident_bytes), std::pair(kernel->resident_merged, resident_bytes),
+        std::pair(kernel->once, shared_bytes), std::pair(kernel->serving, serving_bytes)})
     if (function)
       require(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    static_cast<int>(bytes)),

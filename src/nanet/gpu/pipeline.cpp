@@ -14,6 +14,7 @@ FailoverOptions failover_options(const PipelineOptions& options, ExecutorKind ki
   if (!options.recovers() || kind == ExecutorKind::batch) recovery.command.clear();
   recovery.device = options.device;
   recovery.blocks = options.blocks;
+  recovery.merged_buffers = options.merged_buffers;
   recovery.silence = options.silence;
   recovery.stall = options.stall;
   return failover;
@@ -37,14 +38,16 @@ ExecutorKind executor_kind(const PipelineOptions& options, const trigger::Execut
                            const contract::Shape& shape) {
   if (execute.sink) throw std::invalid_argument("a GPU in the loop gives primitives, no rings");
   const rich::Geometry& detector = *execute.process.detector;
-  if (!detector.wide() && !options.merged_buffers)
+  if (!detector.wide() && options.mode == Mode::launch && options.merged_buffers)
+    throw std::invalid_argument(
+        "trigger.executor = 'launch' with card.merge = true: only the persistent kernel reads merged "
+        "buffers: "
+        "leave --executor or --merge out");
+  if (!detector.wide())
     return options.mode == Mode::persistent ? ExecutorKind::resident : ExecutorKind::launch;
   const auto refuse = [&](const std::string& value, const char* remedy) {
-    const std::string with = detector.wide()
-                                 ? "a detector of " + std::to_string(detector.channels()) + " channels"
-                                 : "card.merge = true";
-    throw std::invalid_argument(value + " with " + with +
-                                ": the CPU builds the events, the GPU finds the rings: " + remedy);
+    throw std::invalid_argument(value + " with a detector of " + std::to_string(detector.channels()) +
+                                " channels: the CPU builds the events, the GPU finds the rings: " + remedy);
   };
   if (shape.gather == contract::Gather::packets)
     refuse("card.gather = 'packets'", "use --gather frame, or --device cpu");

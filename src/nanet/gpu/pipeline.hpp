@@ -33,7 +33,7 @@ struct PipelineOptions {
   int device = 0;  // consumer device d of the CLOP is on GPU (device + d) mod GPUs
   Mode mode = Mode::persistent;
   MailboxMemory mailbox = MailboxMemory::automatic;  // persistent only
-  bool merged_buffers = false;                       // the card writes them; frame kernels read segments
+  bool merged_buffers = false;                       // the card writes them; persistent and batch only
   unsigned blocks = 0;                               // of the resident kernel that process frames; 0: default
   Nanoseconds silence = 5'000'000'000;  // the kernel ends after this time without a heartbeat of the host
   Nanoseconds stall = 20'000'000;       // the GPU is lost after this time without a heartbeat
@@ -57,9 +57,9 @@ struct PipelineOptions {
 // What the GPU does. resident, launch: everything, in a frame kernel, by Mode. batch: reconstruction only, of
 // frames that the CPU has built.
 enum class ExecutorKind { resident, launch, batch };
-// batch for merged buffers, and for detectors with more than pm_count channels: frame kernels read segments,
-// PM IDs of 11 bits, and keep positions and conditions of 2048 PMs in shared memory. Throws
-// std::invalid_argument for options that exclude the kind.
+// batch for detectors with more than pm_count channels: frame kernels read PM IDs of 11 bits, and keep
+// positions and conditions of 2048 PMs in shared memory. Throws std::invalid_argument for options that
+// exclude each other.
 ExecutorKind executor_kind(const PipelineOptions& options, const trigger::ExecutorOptions& execute,
                            const contract::Shape& shape);
 

@@ -185,12 +185,17 @@ void expect_same(const Result& gpu, const Result& cpu) {
 // Hit times average to the event's time, so the mean lateness is zero.
 TEST_F(GpuPipeline, SampledEventsHaveTheTimesOfTheirHits) {
   const auto packets = generated(3000);
-  for (const Mode mode : modes) {
+  constexpr std::pair<Mode, bool> inputs[] = {
+      {Mode::persistent, false}, {Mode::persistent, true}, {Mode::launch, false}};
+  for (const auto& [mode, merged] : inputs) {
     PipelineOptions options;
     options.mode = mode;
-    SCOPED_TRACE(name_of(mode));
+    options.merged_buffers = merged;
+    SCOPED_TRACE(std::string(name_of(mode)) + (merged ? ", merged" : ""));
+    auto clop = Chain::options();
+    clop.merge = merged;
     const auto algorithm = rich::make_reconstructor("math", {}, rich::Geometry::make());
-    Chain chain(Chain::options(), *algorithm, 1, {}, maker(options));
+    Chain chain(clop, *algorithm, 1, {}, maker(options));
     for (const Bytes& packet : packets) chain.packet(packet);
     chain.drain();
     std::size_t events = 0;
@@ -285,6 +290,48 @@ TEST_F(GpuPipeline, UsualTrafficIsAnsweredAsTheCpuDoes) {
   }
 }
 
+card::ClopOptions merging() {
+  auto clop = Chain::options();
+  clop.merge = true;
+  return clop;
+}
+
+TEST_F(GpuPipeline, MergedFramesAreAnsweredAsTheCpuDoes) {
+  for (const auto& packets : {generated(3000), usual_traffic(41, 2000), random_traffic(42, 1000)}) {
+    const Result segments = run(packets, "math", {}), cpu = run(packets, "math", {}, merging());
+    expect_same(cpu, segments);
+    for (const MailboxMemory mailbox : mailboxes) {
+      PipelineOptions options;
+      options.merged_buffers = true;
+      options.mailbox = mailbox;
+      SCOPED_TRACE(static_cast<int>(mailbox));
+      expect_same(run(packets, "math", maker(options), merging()), cpu);
+    }
+  }
+}
+
+TEST_F(GpuPipeline, MergedFramesForEveryAlgorithm) {
+  const auto packets = generated(100);
+  for (const std::string& name : kernel_names()) {
+    SCOPED_TRACE(name);
+    const Result cpu = run(packets, name.c_str(), {}, merging());
+    PipelineOptions options;
+    options.merged_buffers = true;
+    expect_same(run(packets, name.c_str(), maker(options), merging()), cpu);
+  }
+}
+
+TEST_F(GpuPipeline, MergedFramesAfterStopsAndOnTwoQueues) {
+  const auto packets = usual_traffic(43, 6000);
+  auto clop = merging();
+  const Result cpu = run(packets, "math", {}, clop);
+  PipelineOptions options;
+  options.merged_buffers = true;
+  expect_same(run(packets, "math", maker(options), clop, 5000), cpu);
+  clop.devices = 2;
+  expect_same(run(packets, "math", maker(options), clop), cpu);
+}
+
 TEST_F(GpuPipeline, GatherModePackets) {
   auto clop = Chain::options();
   clop.gather = contract::Gather::packets;
@@ -330,10 +377,10 @@ TEST_P(GpuPipelineOfBoards, ConditionsAndDownscalingAreThoseOfTheCpu) {
   };
   trigger::ProcessOptions process;
   process.downscale.factor = {2, 3, 1, 5};
-  const auto run_bursts = [&](const trigger::ExecutorMaker& make) {
+  const auto run_bursts = [&](const trigger::ExecutorMaker& make, const card::ClopOptions& of) {
     const auto algorithm = rich::make_reconstructor("math", {}, rich::Geometry::make());
     trigger::ConditionsStore store(made(1));
-    Chain chain(clop, *algorithm, 1, process, make, &store);
+    Chain chain(of, *algorithm, 1, process, make, &store);
     const std::size_t per_burst = packets.size() / 20;
     for (std::size_t i = 0; i < packets.size(); ++i) {
       if (i % per_burst == per_burst / 2) store.offer(made(static_cast<unsigned>(2 + i / per_burst)));
@@ -351,15 +398,21 @@ TEST_P(GpuPipelineOfBoards, ConditionsAndDownscalingAreThoseOfTheCpu) {
     EXPECT_EQ(store.changes(), 19u);
     return result;
   };
-  const Result cpu = run_bursts({});
+  const Result cpu = run_bursts({}, clop);
   EXPECT_GT(cpu.account.masked_hits, 1000u);
   EXPECT_GT(cpu.account.downscaled[0] + cpu.account.downscaled[1], 1000u);
   for (const Mode mode : modes) {
     PipelineOptions options;
     options.mode = mode;
     SCOPED_TRACE(name_of(mode));
-    expect_same(run_bursts(maker(options)), cpu);
+    expect_same(run_bursts(maker(options), clop), cpu);
   }
+  if (GetParam() == 0) return;
+  auto merging = clop;
+  merging.merge = true;
+  PipelineOptions options;
+  options.merged_buffers = true;
+  expect_same(run_bursts(maker(options), merging), cpu);
 }
 
 INSTANTIATE_TEST_SUITE_P(Boards, GpuPipelineOfBoards, ::testing::Values(0xFu, 0u));
@@ -442,12 +495,14 @@ std::shared_ptr<const trigger::Conditions> some_conditions() {
 
 // kind none: on the CPU. Otherwise the second half of the packets follows after recovery.
 Result run_until_back(const std::vector<Bytes>& packets, Injection::Kind kind, const char* algorithm,
-                      std::uint32_t devices) {
+                      std::uint32_t devices, bool merge = false) {
   const auto reconstructor = rich::make_reconstructor(algorithm, {}, rich::Geometry::make());
   auto clop = Chain::options();
   clop.devices = devices;
+  clop.merge = merge;
   clop.allocator = &os::shared_allocator();
   PipelineOptions options;
+  options.merged_buffers = merge;
   options.injection = {kind, 300};
   if (kind == Injection::Kind::fault) options.stall = 500'000;  // lost before the driver reports the fault
   options.recovery.command = {RECOVERY_PROGRAM};
@@ -483,6 +538,12 @@ TEST_F(GpuPipeline, AStalledGpuReturnsInASeparateProcess) {
   const Result cpu = run_until_back(packets, Injection::Kind::none, "math", 1);
   for (const std::uint32_t devices : {1u, 2u})
     EXPECT_TRUE(right(run_until_back(packets, Injection::Kind::hang, "math", devices), cpu));
+}
+
+TEST_F(GpuPipeline, AStalledGpuTakesMergedFramesAgain) {
+  const auto packets = usual_traffic(16, 2000);
+  const Result cpu = run_until_back(packets, Injection::Kind::none, "math", 1, true);
+  EXPECT_TRUE(right(run_until_back(packets, Injection::Kind::hang, "math", 1, true), cpu));
 }
 
 TEST_F(GpuPipeline, AFaultedGpuReturnsInASeparateProcess) {

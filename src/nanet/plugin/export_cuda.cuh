@@ -27,7 +27,7 @@ struct ExportCuda {
   }
   static int fill_frame(void* kernel) {
     gpu::FrameKernel k = gpu::frame_kernel<R>();
-    for (const void** function : {&k.resident, &k.once, &k.serving}) {
+    for (const void** function : {&k.resident, &k.resident_merged, &k.once, &k.serving}) {
       if (!*function) continue;
       if (const cudaError_t status = shared(*function)) return static_cast<int>(status);
     }

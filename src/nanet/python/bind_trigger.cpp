@@ -128,6 +128,7 @@ struct PyReplay {
           device = get<std::string>(o, "device", "cpu");
           if (device != "cpu" && get<bool>(o, "in_the_loop", false)) {
             r.executor = gpu::Pipeline::maker(pipeline_options(o, device));
+            r.mailboxes = mailboxes = get<bool>(o, "mailboxes", false);
           } else if (device != "cpu") {
             const int number = cuda_number(device);
             r.device = [this, number](const rich::Reconstructor& cpu, const rich::Geometry& geometry) {
@@ -149,6 +150,8 @@ struct PyReplay {
     d["device"] = device;
     // The CPU takes over from a failed device, with the same answers.
     if (on_device && on_device->failed()) d["device_failed"] = on_device->failed();
+    if (const auto why = core.executor().trouble(); !why.empty()) d["device_failed"] = why;
+    if (mailboxes) d["mailbox"] = core.executor().mailbox();
     d["algorithm"] = algorithm;
     d["threads"] = threads;
     d["card"] = std::string(core.card_name());
@@ -183,6 +186,7 @@ struct PyReplay {
 
   std::string algorithm, device;
   const gpu::GpuReconstructor* on_device = nullptr;
+  bool mailboxes = false;
   unsigned threads = 1;
   std::size_t channels = pm_count;
   trigger::Replay core;

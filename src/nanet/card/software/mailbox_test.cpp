@@ -169,6 +169,47 @@ TEST(Mailbox, HoldsTheIndexOfUsualSegments) {
   rig.finish();
 }
 
+TEST(Mailbox, HoldsTheRowsAndHitsOfMergedFrames) {
+  if (!contract::has_mailbox) GTEST_SKIP();
+  ClopOptions options = rig_options();
+  options.merge = true;
+  MailboxRig rig(options);
+  rig.sobs();
+  for (Frame f = 0; f < 30; ++f)
+    for (unsigned b = 0; b < 4; ++b)
+      for (unsigned p = 0; p < (f == 20 ? 4u : 1u); ++p)
+        rig.feed({.board = static_cast<BoardId>(b),
+                  .frame = f,
+                  .index = p,
+                  .last = f != 20 || p == 3,
+                  .events = f == 20 ? 20u : 1 + (f + b) % 5,
+                  .hits = f == 20 ? 32u : (f * 5 + b) % 9});
+  std::uint64_t k = 0;
+  unsigned merged = 0;
+  for (const Event& e : rig.take(0)) {
+    contract::EventLine line;
+    ASSERT_TRUE(rig.line(k++, line));
+    if (e.type != static_cast<std::uint8_t>(EventType::receive_done)) continue;
+    rig.answer(e);
+    const contract::FrameHeader header = rig.header(e);
+    if (e.frame == 20) {  // not in order: segments
+      EXPECT_EQ(line.flags, 0u) << e.frame;
+      continue;
+    }
+    ++merged;
+    ASSERT_EQ(line.flags, contract::EventLine::merged) << e.frame;
+    ASSERT_EQ(line.bytes[0], header.events);
+    ASSERT_EQ(line.bytes[1], header.hits);
+    const std::byte* const rows = rig.views[0].buffer(e.buffer) + sizeof header;
+    std::vector<std::byte> want(rows, rows + sizeof(contract::MergedRow) * header.events);
+    const std::byte* const hits = rows + sizeof(contract::MergedRow) * header.rows;
+    want.insert(want.end(), hits, hits + sizeof(std::uint16_t) * header.hits);
+    EXPECT_EQ(rig.segment(rig.n_of(e), e.buffer, 0, static_cast<std::uint32_t>(want.size())), want);
+  }
+  EXPECT_GT(merged, 20u);
+  rig.finish();
+}
+
 TEST(Mailbox, LongSegmentsAreInTheClopOnly) {
   if (!contract::has_mailbox) GTEST_SKIP();
   MailboxRig rig;

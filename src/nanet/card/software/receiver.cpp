@@ -400,7 +400,9 @@ void FrameReceiver::place(Burst& burst, std::uint64_t n, unsigned b, const Check
   std::byte* const segment = view.segment(view.buffer_of(n), b);
   std::memcpy(segment + board.bytes, datagram.data(), header.length);
   board.bytes = static_cast<std::uint16_t>(end);
-  if (contract::MailboxWriter& mailbox = events_[consumers_.device_of(n)].mailbox())
+  contract::MailboxWriter& mailbox = events_[consumers_.device_of(n)].mailbox();
+  const bool by_mailbox = mailbox && !merger_;  // a merged frame follows when it is closed
+  if (by_mailbox)
     board.units = static_cast<std::uint8_t>(
         mailbox.segment(n, view.buffer_of(n), b, segment, board.units, board.bytes, false));
   ++board.packets;
@@ -414,7 +416,7 @@ void FrameReceiver::place(Burst& burst, std::uint64_t n, unsigned b, const Check
   const auto lower = static_cast<std::uint16_t>((2u << board.last) - 1);
   if ((board.indices & lower) != lower) return;
   slot.complete |= static_cast<std::uint8_t>(1u << b);
-  if (events_[consumers_.device_of(n)].mailbox()) finish_segment(n, b);
+  if (by_mailbox) finish_segment(n, b);
   if (slot.complete != expected_) return;
   close(n, stamp, false);
   finish_if_done(burst, stamp);

@@ -65,12 +65,30 @@ void FrameReceiver::close(std::uint64_t n, Nanoseconds now, bool timed_out) noex
   events_[device].write_promised(e, line_of(n, device));
 }
 
+namespace {
+
+// Writes a merged frame to the mailbox; returns the mailbox's part of the event line.
+contract::EventLine merged_line(std::uint64_t n, contract::MailboxWriter& mailbox, const std::byte* buffer,
+                                std::uint32_t index) noexcept {
+  contract::EventLine line;
+  contract::FrameHeader header;
+  std::memcpy(&header, buffer, sizeof header);
+  if (header.layout != contract::Layout::merged || !mailbox.merged(n, index, buffer)) return line;
+  line.bytes[0] = header.events;
+  line.bytes[1] = header.hits;
+  line.flags = contract::EventLine::merged;
+  return line;
+}
+
+}  // namespace
+
 // Writes the rest of the frame to the mailbox; returns the mailbox's part of the event line.
 contract::EventLine FrameReceiver::line_of(std::uint64_t n, std::size_t device) noexcept {
   contract::EventLine line;
   contract::MailboxWriter& mailbox = events_[device].mailbox();
   if (!mailbox || contract::mailbox_mark(n) == 0) return line;
   const contract::View& view = devices_[device];
+  if (merger_) return merged_line(n, mailbox, view.buffer(view.buffer_of(n)), view.buffer_of(n));
   const FrameTable::Slot& slot = table_.slot(n);
   const bool indices = view.shape.boards <= contract::index_boards;
   bool whole = true, indexed = indices;

@@ -35,7 +35,7 @@ class SoftwareStream final : public Stream {
     return true;
   }
   bool writes_mailboxes() const noexcept override {
-    return contract::has_mailbox && options().gather == contract::Gather::frame && !options().merge;
+    return contract::has_mailbox && options().gather == contract::Gather::frame;
   }
   bool use_mailboxes(std::span<const contract::Mailbox> mailboxes) noexcept override;
   void reap_all() noexcept override { sender_.reap_all(); }

@@ -97,14 +97,15 @@ TEST_F(Kind, FollowsTheNumberOfChannels) {
   EXPECT_EQ(kind(), ExecutorKind::batch);
 }
 
-TEST_F(Kind, OfMergedBuffersIsBatch) {
+TEST_F(Kind, OfMergedBuffersIsResident) {
   options_.merged_buffers = true;
-  EXPECT_EQ(kind(), ExecutorKind::batch);
+  options_.mailbox = MailboxMemory::pinned;
+  EXPECT_EQ(kind(), ExecutorKind::resident);
   options_.mode = Mode::launch;
   EXPECT_EQ(
       refusal(),
-      "trigger.executor = 'launch' with card.merge = true: the CPU builds the events, the GPU finds the "
-      "rings: leave --executor out");
+      "trigger.executor = 'launch' with card.merge = true: only the persistent kernel reads merged buffers: "
+      "leave --executor or --merge out");
 }
 
 TEST_F(Kind, RefusesWhatTheBatchExecutorCannotDo) {

@@ -26,6 +26,7 @@ struct RecoveryOptions {
   rich::Parameters parameters;
   int device = 0;  // -1: a CPU replaces the device, for tests
   unsigned blocks = 0;
+  bool merged_buffers = false;  // the card writes them
   Nanoseconds silence = 5'000'000'000, stall = 20'000'000;
   Nanoseconds pause = 200'000'000;  // before each start; doubled after every return that was short
 };

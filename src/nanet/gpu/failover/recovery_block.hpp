@@ -40,7 +40,7 @@ struct RecoveryBlock {
   // Written before the recovery process is started.
   pid_t parent;
   std::int32_t device;  // GPU of consumer device 0; -1: a CPU instead
-  std::uint32_t devices, trace_slots, blocks, threads, parameters, has_conditions;
+  std::uint32_t devices, trace_slots, blocks, threads, parameters, has_conditions, merged_buffers;
   Region region[most_devices], traces;
   contract::Shape shape;
   trigger::DecisionOptions decision;

@@ -65,6 +65,7 @@ RecoveryProcess::RecoveryProcess(const RecoveryOptions& options, const trigger::
   b.devices = static_cast<std::uint32_t>(views.size());
   b.trace_slots = static_cast<std::uint32_t>(traces.mask() + 1);
   b.blocks = options.blocks;
+  b.merged_buffers = options.merged_buffers;
   b.threads = execute.threads;
   b.shape = views[0].shape;
   b.decision = execute.process.decision;

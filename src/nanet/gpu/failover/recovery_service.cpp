@@ -111,6 +111,7 @@ class Service {
     PipelineOptions cuda;
     cuda.device = block.device;
     cuda.blocks = block.blocks;
+    cuda.merged_buffers = block.merged_buffers != 0;
     cuda.stall = block.stall;
     cuda.silence = block.silence;
     cuda.cpu_fallback = false;  // done by the trigger's CPU

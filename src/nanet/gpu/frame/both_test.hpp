@@ -9,8 +9,10 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <span>
 #include <vector>
 
+#include "nanet/card/software/frame_merger.hpp"
 #include "nanet/contract/fragment_index.hpp"
 #include "nanet/contract/memory.hpp"
 #include "nanet/gpu/frame/buffer.hpp"
@@ -60,12 +62,17 @@ struct TestLines {
   std::uint32_t buffer;
   contract::EventLine line;
 
-  bool used() const { return line.flags & contract::EventLine::segments; }
+  bool used() const { return line.flags & (contract::EventLine::segments | contract::EventLine::merged); }
   static void await_entry() {}
   std::uint32_t bytes(unsigned b) const { return line.bytes[b]; }
   bool indexed() const { return line.flags & contract::EventLine::indexed; }
   std::uint32_t fragments(unsigned b) const { return line.bytes[contract::index_boards + b]; }
   static std::uint32_t early() { return 0; }
+  bool merged() const { return line.flags & contract::EventLine::merged; }
+  std::uint32_t rows() const { return line.bytes[0]; }
+  std::uint32_t hits() const { return line.bytes[1]; }
+  std::uint32_t most_merged_bytes() const { return mailbox->shape.merged_bytes(); }
+  Unit merged_unit(std::uint32_t u) const { return unit(mailbox->shape.segment(buffer, 0), u); }
   std::uint32_t mark() const { return contract::mailbox_mark(n); }
   Unit segment(unsigned b, std::uint32_t u) const { return unit(mailbox->shape.segment(buffer, b), u); }
   Unit index(unsigned b, std::uint32_t u) const { return unit(mailbox->shape.index(buffer, b), u); }
@@ -81,8 +88,8 @@ struct TestLines {
 using ChangeIndex =
     std::function<void(const contract::Mailbox&, std::uint32_t buffer, std::uint16_t* fragments)>;
 
-// One buffer of contract memory, its event, and both implementations.
-template <class A>
+// One buffer of contract memory, its event, and both implementations. merges: of a merging card.
+template <class A, bool merges = false>
 class Both {
  public:
   explicit Both(contract::Gather gather, unsigned boards, std::uint32_t packets = 1,
@@ -128,6 +135,13 @@ class Both {
     std::memcpy(memory_.view().segment(3, board) + used, packet.data(), packet.size());
     used = static_cast<std::uint16_t>(used + (packet.size() + 15) / 16 * 16);
   }
+  // Merges the segments as the card does. Returns whether the buffer is merged.
+  bool merge(std::int32_t window) {
+    contract::FrameHeader merged = header();
+    event_bytes_ = card::FrameMerger(shape(), window)(buffer(), merged);
+    header() = merged;
+    return event_bytes_ != 0;
+  }
 
   // change: of the index, before the frame is processed from the mailbox too.
   void compare(std::uint16_t flags, Frame frame, const trigger::ProcessOptions& options = {},
@@ -144,13 +158,33 @@ class Both {
     std::vector<std::uint32_t> words(bytes / 4);
     std::memcpy(words.data(), view.send_buffer(3), bytes);
     seen_ = (seen_ * 5 + 123) % 20'000;  // arbitrary, as from a faulty card
+    if (merges && seen_ % 2) seen_ = event_bytes_;
     check(event, options, expected, words, NoLines{});
     if (!sizes_.frame || !contract::has_mailbox) return;
+    if constexpr (merges) {
+      const TestLines lines = write_merged();
+      if (lines.used() && !testing::Test::HasFailure()) check(event, options, expected, words, lines);
+      return;
+    }
     const TestLines lines = write_lines(change);
     if (lines.used() && !testing::Test::HasFailure()) check(event, options, expected, words, lines);
   }
 
  private:
+  TestLines write_merged() {
+    TestLines lines{&mailbox_, ++n_, 3, {}};
+    if (header().layout != contract::Layout::merged) return lines;
+    const auto extent =
+        contract::MergedExtent::of(header().events, header().rows, header().hits, shape().buffer_bytes());
+    // The card's header has no more than the extent.
+    if (extent.rows != header().events || extent.hits != header().hits) return lines;
+    if (!contract::MailboxWriter(mailbox_).merged(n_, 3, buffer())) return lines;
+    lines.line.flags = contract::EventLine::merged;
+    lines.line.bytes[0] = header().events;
+    lines.line.bytes[1] = header().hits;
+    ++by_lines;
+    return lines;
+  }
   // Writes the frame to the mailbox as the card does.
   TestLines write_lines(const ChangeIndex& change) {
     const contract::View& view = memory_.view();
@@ -209,8 +243,10 @@ class Both {
     auto shared = std::make_unique<FrameShared>();
     constexpr std::uint32_t untouched = 12'345;
     shared->merge.payloads[0] = untouched;  // Merger lists packets, IndexedFrame does not
-    FrameWork<A, Block> work(algorithm, o, *shared, workspace);
-    BufferWork<A, Block> buffer_work(view.shape, sizes_, *shared, small_.data(), large_.data(), room_);
+    shared->merge.count[0] = untouched;     // so with RowBuilder and MergedFrame
+    FrameWork<A, Block, merges> work(algorithm, o, *shared, workspace);
+    BufferWork<A, Block, merges> buffer_work(view.shape, sizes_, *shared, small_.data(), large_.data(),
+                                             room_);
     struct Copy {
       void operator()(std::byte* to, const std::byte* from, std::uint32_t n) const {
         std::memcpy(to, from, n);
@@ -224,6 +260,7 @@ class Both {
       ++by_index;
       events_by_index += shared->events;
     }
+    by_rows += merges && shared->merge.count[0] == untouched;
     const trigger::Trace& t = shared->trace;
     ASSERT_EQ(4 * shared->words, bytes);
     EXPECT_EQ(std::vector<std::uint32_t>(shared->packet, shared->packet + shared->words), words);
@@ -253,7 +290,7 @@ class Both {
     events += t.events;
   }
   // Hit times of every event, decoded from a sample and by the CPU.
-  void compare_times(const FrameWork<A, Block>& work, std::int32_t window) {
+  void compare_times(const FrameWork<A, Block, merges>& work, std::int32_t window) {
     std::vector<trigger::Segment> payloads;
     bool large = false;
     for (unsigned b = 0; b < shape().boards; ++b) {
@@ -270,10 +307,16 @@ class Both {
       sample->opened = built.opened;
       std::copy_n(work.view(built).pm, built.hits, event.pm);
       std::copy_n(work.view(built).pm, built.hits, sample->event.pm);
-      trigger::set_hit_times(event, payloads, built.opened, window);
-      copy_payloads<Block>(work.shared(), *sample);
+      if (merges && work.shared().rows.at) {
+        trigger::set_hit_times(event, std::span(buffer(), shape().buffer_bytes()), e);
+        copy_row<Block>(work.shared().rows, e, *sample);
+        ++rows;
+      } else {
+        trigger::set_hit_times(event, payloads, built.opened, window);
+        copy_payloads<Block>(work.shared(), *sample);
+      }
       const stats::EventSample sampled = sampled_event(*sample, static_cast<std::uint32_t>(window));
-      if (large) event.clear_times();
+      if (large && sample->merged_bytes == 0) event.clear_times();
       EXPECT_TRUE(std::ranges::equal(sampled.late, event.late));
       for (unsigned i = 0; i < built.hits; ++i) timed += sampled.late[i] != stats::EventSample::no_time;
       hits += built.hits;
@@ -283,12 +326,14 @@ class Both {
  public:
   std::uint64_t events = 0, masked = 0, downscaled = 0, hits = 0, timed = 0;
   std::uint64_t by_index = 0, events_by_index = 0;  // frames that IndexedFrame built, and their events
+  std::uint64_t by_rows = 0;                        // merged frames that MergedFrame answered
+  std::uint64_t by_lines = 0, rows = 0;             // merged frames in the mailbox; events of merged frames
 
  private:
   struct Free {
     void operator()(std::byte* at) const { std::free(at); }
   };
-  std::uint32_t seen_ = 0;
+  std::uint32_t seen_ = 0, event_bytes_ = 0;
   std::uint64_t n_ = 0;
   std::unique_ptr<std::byte, Free> input_;
   contract::Mailbox mailbox_;

@@ -104,6 +104,11 @@ struct NoLines {
   };
   NANET_DEVICE static Unit segment(unsigned, std::uint32_t) { return {}; }
   NANET_DEVICE static Unit index(unsigned, std::uint32_t) { return {}; }
+  NANET_DEVICE static constexpr bool merged() { return false; }
+  NANET_DEVICE static constexpr std::uint32_t rows() { return 0; }
+  NANET_DEVICE static constexpr std::uint32_t hits() { return 0; }
+  NANET_DEVICE static constexpr std::uint32_t most_merged_bytes() { return 0; }
+  NANET_DEVICE static Unit merged_unit(std::uint32_t) { return {}; }
 };
 
 // Flags of a frame: a board or a part of its data is missing.
@@ -111,7 +116,8 @@ NANET_HD inline constexpr bool is_incomplete(std::uint16_t flags) {
   return !(flags & contract::event_flag::complete) || (flags & contract::event_flag::truncated);
 }
 
-template <class A, class B>
+// merges: as in FrameWork.
+template <class A, class B, bool merges = false>
 class BufferWork {
  public:
   // small: sizes.shared_bytes(), large: sizes.large_bytes(), both on a 16 B boundary. room: capacity of the
@@ -119,6 +125,7 @@ class BufferWork {
   NANET_DEVICE BufferWork(const contract::Shape& shape, const BufferSizes& sizes, FrameShared& shared,
                           std::byte* small, std::byte* large, std::uint32_t room)
       : sizes_(sizes),
+        buffer_bytes_(shape.buffer_bytes()),
         packets_(shape.packets),
         slot_bytes_(shape.slot_bytes),
         s_(shared),
@@ -149,16 +156,17 @@ class BufferWork {
 
 #endif
 
-  // bytes: sum over the boards, from the queue entry. copy(to, from, n): called by all threads, n a multiple
-  // of 16; copy.wait(): waits for this thread's copies. lines: a frame's segments in a mailbox. answer: place
-  // of the packet in the mailbox. answered: the frame has been adopted, and its packet written to `answer`.
-  // sampled(work, frame): gather packets, called after each payload, whose rows the next one overwrites.
-  // Leaves packet, counts and trace (except n, frame, seen and posted) in shared memory.
+  // bytes: sum over the boards, or of a merged frame, from the queue entry. copy(to, from, n): called by all
+  // threads, n a multiple of 16; copy.wait(): waits for this thread's copies. lines: a frame's segments in a
+  // mailbox. answer: place of the packet in the mailbox. answered: the frame has been adopted, and its packet
+  // written to `answer`. sampled(work, frame): gather packets, called after each payload, whose rows the next
+  // one overwrites. Leaves packet, counts and trace (except n, frame, seen and posted) in shared memory.
   template <class Copy, class Clock, class Sampled, class Lines = NoLines, class Answer = AnswerLines>
-  NANET_DEVICE NANET_INLINED void run(FrameWork<A, B>& work, const std::byte* buffer, std::uint16_t flags,
-                                      std::uint32_t frame, std::uint32_t bytes, const Copy& copy,
-                                      const Clock& clock, const Sampled& sampled, const Lines& lines = {},
-                                      const Answer& answer = {}, bool answered = false) {
+  NANET_DEVICE NANET_INLINED void run(FrameWork<A, B, merges>& work, const std::byte* buffer,
+                                      std::uint16_t flags, std::uint32_t frame, std::uint32_t bytes,
+                                      const Copy& copy, const Clock& clock, const Sampled& sampled,
+                                      const Lines& lines = {}, const Answer& answer = {},
+                                      bool answered = false) {
     if constexpr (!Lines::prepared) work.begin();
     trigger::Trace& trace = s_.trace;
     const bool whole = sizes_.frame;
@@ -169,7 +177,20 @@ class BufferWork {
       Bytes in;
       std::uint32_t of = frame;
       bool incomplete = false;
-      if (whole) {
+      if constexpr (merges) {
+        incomplete = is_incomplete(flags);
+        MergedRows rows;
+        bool there = take_rows(lines, rows);
+        if (!there) {
+          lines.await_entry();
+          there = gather_rows(buffer, bytes, copy, rows);
+        }
+        if (there) {
+          answered = work.work_rows(rows, small_tables_, frame, incomplete, clock, answer);
+          break;
+        }
+        in = gather(buffer, bytes, copy);
+      } else if (whole) {
         if (!lines.used() || !take(lines, in)) {
           lines.await_entry();
           in = gather(buffer, bytes, copy);
@@ -362,6 +383,97 @@ class BufferWork {
     return buffer + contract::frame_header_bytes + std::size_t{b} * sizes_.segment;
   }
 
+  // Rows and hits of a merged frame in the CLOP, copied as if the layout and the number of rows were known:
+  // one PCIe wait. Returns false for segments.
+  template <class Copy>
+  NANET_DEVICE bool gather_rows(const std::byte* buffer, std::uint32_t bytes, const Copy& copy,
+                                MergedRows& rows) {
+    static_assert(merged_bytes <= shared_raw_bytes && contract::merged_rows <= shared_fragments);
+    using Header = contract::FrameHeader;
+    constexpr std::uint32_t usual_hits_at = sizeof(Header) + merged_hits_at;
+    std::byte* const header = reinterpret_cast<std::byte*>(s_.packet);  // not yet in use
+    // An event usually has more than 8 hits in the mean.
+    const std::uint32_t data =
+        bytes < sizeof(Header) ? 0 : bytes - static_cast<std::uint32_t>(sizeof(Header));
+    const std::uint32_t early_rows = sixteens(data / 2, merged_hits_at),
+                        early_hits = usual_hits_at + merged_bytes - merged_hits_at <= buffer_bytes_
+                                         ? sixteens(data, merged_bytes - merged_hits_at)
+                                         : 0;
+    copy(header, buffer, sizeof(Header));
+    copy(small_, buffer + sizeof(Header), early_rows);
+    copy(small_ + merged_hits_at, buffer + usual_hits_at, early_hits);
+    B::each([&](unsigned t) {
+      prepare_rows(t);
+      copy.wait();
+    });
+    const std::uint32_t layout = full_word(header + offsetof(Header, layout)) & 0xFF,
+                        events = half_word(header + offsetof(Header, events)),
+                        hits = half_word(header + offsetof(Header, hits)),
+                        room = half_word(header + offsetof(Header, rows));
+    if (layout != static_cast<std::uint32_t>(contract::Layout::merged)) {
+      B::each([](unsigned) {});  // the segments' header overwrites this one
+      return false;
+    }
+    const auto extent = contract::MergedExtent::of(events, room, hits, buffer_bytes_);
+    const std::uint32_t row_bytes = sizeof(contract::MergedRow) * extent.rows,
+                        hit_bytes =
+                            sixteens(sizeof(std::uint16_t) * extent.hits, merged_bytes - merged_hits_at);
+    const std::uint32_t had = extent.hits_at == usual_hits_at ? early_hits : 0;
+    if (row_bytes > early_rows || hit_bytes > had) {
+      if (row_bytes > early_rows)
+        copy(small_ + early_rows, buffer + sizeof(Header) + early_rows, row_bytes - early_rows);
+      if (hit_bytes > had)
+        copy(small_ + merged_hits_at + had, buffer + extent.hits_at + had, hit_bytes - had);
+      B::each([&](unsigned) { copy.wait(); });
+    }
+    rows = {small_, small_ + merged_hits_at, extent.rows, extent.hits};
+    return true;
+  }
+  // Multiple of 16 for `bytes`, not above `most`.
+  NANET_DEVICE static std::uint32_t sixteens(std::uint32_t bytes, std::size_t most) {
+    return bytes < most ? (bytes + 15) / 16 * 16 : static_cast<std::uint32_t>(most);
+  }
+  // MergedFrame adds time offsets there.
+  NANET_DEVICE void prepare_rows(unsigned t) const {
+    for (std::uint32_t e = t; e < contract::merged_rows; e += B::threads()) small_tables_.key[e] = 0;
+  }
+
+  // The same from the mailbox. Returns false if they are not there, or a unit does not arrive.
+  template <class Lines>
+  NANET_DEVICE bool take_rows(const Lines& lines, MergedRows& rows) {
+    if (!lines.merged()) return false;
+    const std::uint32_t events = lines.rows(), hits = lines.hits();
+    const auto row_bytes = static_cast<std::uint32_t>(sizeof(contract::MergedRow)) * events;
+    const std::uint32_t bytes = row_bytes + 2 * hits;
+    if (events > contract::merged_rows || hits > contract::merged_hits || bytes > lines.most_merged_bytes())
+      return false;
+    B::each([&](unsigned t) {
+      prepare_rows(t);
+      for (std::uint32_t u = t; u * contract::unit_data_bytes < bytes; u += B::threads())
+        if (!take_row_unit(lines, u, row_bytes, bytes)) s_.units_missing = 1;
+    });
+    if (s_.units_missing) return false;
+    rows = {small_, small_ + merged_hits_at, events, hits};
+    return true;
+  }
+  template <class Lines>
+  NANET_DEVICE bool take_row_unit(const Lines& lines, std::uint32_t u, std::uint32_t row_bytes,
+                                  std::uint32_t bytes) const {
+    for (unsigned look = 0; look < contract::most_unit_reads; ++look) {
+      const typename Lines::Unit unit = lines.merged_unit(u);
+      if (unit.word[3] != lines.mark()) continue;
+      NANET_UNROLLED
+      for (std::uint32_t i = 0; i < contract::unit_data_bytes / 4; ++i) {
+        const auto at = static_cast<std::uint32_t>(contract::unit_data_bytes * u + 4 * i);
+        if (at >= bytes) break;
+        std::byte* const to = small_ + (at < row_bytes ? at : merged_hits_at + (at - row_bytes));
+        *reinterpret_cast<std::uint32_t*>(to) = unit.word[i];
+      }
+      return true;
+    }
+    return false;
+  }
+
   // Progress in a buffer of gather mode packets, whose payloads are processed one by one. Times: in thread 0.
   struct Payloads {
     std::uint32_t next = 0, copied = 0, first = 0;  // first: of those copied to `at`
@@ -396,6 +508,7 @@ class BufferWork {
   }
 
   BufferSizes sizes_;
+  std::size_t buffer_bytes_;
   std::uint32_t packets_, slot_bytes_;
   FrameShared& s_;
   std::byte* small_;

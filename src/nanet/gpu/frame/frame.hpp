@@ -6,6 +6,7 @@
 #include "nanet/gpu/frame/answer_lines.hpp"
 #include "nanet/gpu/frame/fragments.hpp"
 #include "nanet/gpu/frame/merge.hpp"
+#include "nanet/gpu/frame/merged_rows.hpp"
 #include "nanet/gpu/frame/task.hpp"
 #include "nanet/trigger/account/trace.hpp"
 #include "nanet/trigger/decide/decide.hpp"
@@ -31,6 +32,7 @@ struct FrameShared {
   Merge merge;
   const std::byte* bytes;  // bytes merged last, if accessible; board b at b x stride
   std::uint32_t stride, length[max_boards];
+  MergedRows rows;  // of a merged frame, if noted; merging kernels only
   alignas(16) std::uint32_t packet[packet_words];
   std::uint32_t words;       // of `packet` in use
   std::uint32_t primitives;  // in it
@@ -120,6 +122,7 @@ NANET_DEVICE inline void write_header(FrameShared& s, const FrameOptions& option
 }  // namespace nanet::gpu
 
 #include "nanet/gpu/frame/indexed_frame.hpp"
+#include "nanet/gpu/frame/merged_frame.hpp"
 #ifdef __CUDACC__
 #include "nanet/gpu/frame/quick_merge.cuh"
 #include "nanet/gpu/frame/slots.cuh"
@@ -127,9 +130,12 @@ NANET_DEVICE inline void write_header(FrameShared& s, const FrameOptions& option
 
 namespace nanet::gpu {
 
-template <class A, class B>
+// merges: the card writes merged buffers, which take a separate way; few frames are segments.
+template <class A, class B, bool merges = false>
 class FrameWork {
  public:
+  static constexpr bool takes_rows = merges;
+
   NANET_DEVICE FrameWork(const A& algorithm, const FrameOptions& options, FrameShared& shared,
                          const Workspace<A>& workspace)
       : algorithm_(algorithm), options_(options), s_(shared), workspace_(workspace) {}
@@ -143,6 +149,7 @@ class FrameWork {
       s.events = s.below = s.overflow = s.rings = s.duplicates = s.masked = s.valid = 0;
       s.taken = s.disorder = s.units_missing = s.careful = 0;
       s.not_ahead = s.ahead = 0;
+      if constexpr (merges) s.rows.at = nullptr;
       s.expected = ~std::uint64_t{0};
       for (std::uint32_t& n : s.downscaled) n = 0;
       for (std::uint32_t& n : s.with_rings) n = 0;
@@ -167,42 +174,41 @@ class FrameWork {
       tables_ = large_tables;
       finish_events(large_tables, incomplete, clock, built);
     }
-    if constexpr (Wide<A>) {
-      const bool by_size = order_by_hits();
-      B::warps([&](unsigned warp) {
-        typename A::Scratch& scratch = workspace_.scratch[warp];
-        rich::Rings& rings = workspace_.result[warp];
-        // Free warps take the next event: some events take ten times as long as others.
-        for (std::uint32_t i; (i = B::take(s_.taken)) < events_;) {
-          const std::uint32_t e = by_size ? tables_.slot[i] : i;
-          BuiltEvent& event = tables_.event[e];
-          algorithm_.template operator()<typename B::Lanes>(view(event), workspace_.plane, scratch, rings);
-          B::Lanes::sync();
-          if (B::leads()) decide(tables_, e, event, rings, incomplete);
-          B::Lanes::sync();  // the next event's rings overwrite these
+    finish_frame(frame, incomplete, clock, reconstructed);
+  }
+
+  // A merged frame; tables: in shared memory, `key` zero. The results are those of work() for its segments.
+  // Returns whether the packet is complete and written to `answer`.
+  template <class Clock>
+  NANET_DEVICE NANET_INLINED bool work_rows(const MergedRows& in, const Tables& tables, std::uint32_t frame,
+                                            bool incomplete, const Clock& clock, const AnswerLines& answer)
+    requires merges
+  {
+    tables_ = tables;
+    frame_ = frame;
+    if (workspace_.rings) B::one([&] { s_.rows = in; });
+    if constexpr (Summed<A>) {
+      if (algorithm_.whole) {
+        MergedFrame<A, B> merged(in, tables, s_, algorithm_, options_, workspace_, frame, incomplete);
+        const FrameResult result = merged.run(clock, answer);
+        events_ = in.rows;
+        if (result == FrameResult::answered) return true;
+        if (result == FrameResult::unordered) {
+          rank(frame);
+          B::one([&] { close(frame); });
+          return false;
         }
-      });
-    } else if constexpr (Remote<A>) {
-      for (std::uint32_t from = 0; from < events_; from += A::at_once) {
-        const std::uint32_t n = events_ - from < A::at_once ? events_ - from : A::at_once;
-        algorithm_.reconstruct(tables_, s_.merge.pm_used, from, n, incomplete);
-        B::each([&](unsigned t) {
-          for (std::uint32_t i = t; i < n; i += B::threads()) {
-            const TaskResult answer = algorithm_.answer(i);
-            settle(tables_, from + i, tables_.event[from + i], answer.primitive, answer.rings);
-          }
-        });
       }
     }
-    B::one([&] { reconstructed = clock(); });
-    rank(frame);
+    events_ = build_rows<B>(in, s_.merge, tables, workspace_.conditions);
+    Nanoseconds built = 0, reconstructed = 0;
+    finish_events(tables, incomplete, clock, built);
+    finish_frame(frame, incomplete, clock, reconstructed);
     B::one([&] {
-      s_.events += events_;
-      s_.duplicates += s_.merge.duplicates;
-      s_.masked += s_.merge.masked;
-      s_.taken = 0;
-      close(frame);
+      s_.trace.built = built;
+      s_.trace.reconstructed = reconstructed;
     });
+    return false;
   }
 
   // A frame with an index (Bytes::indexed), in small tables of at least IndexedFrame::fragments. The results
@@ -214,18 +220,17 @@ class FrameWork {
                                                const AnswerLines& answer, bool& answered)
     requires Summed<A>
   {
-    using Indexed = IndexedFrame<A, B>;
     if (!algorithm_.whole) return false;
     if (workspace_.rings) B::one([&] { note(in); });
-    Indexed indexed(in, small + (in.at - small), tables, s_, algorithm_, options_, workspace_, frame,
-                    incomplete);
+    IndexedFrame<A, B> indexed(in, small + (in.at - small), tables, s_, algorithm_, options_, workspace_,
+                               frame, incomplete);
     std::uint32_t events = 0;
-    const typename Indexed::Result result = indexed.run(clock, answer, events);
-    if (result == Indexed::Result::other) return false;
+    const FrameResult result = indexed.run(clock, answer, events);
+    if (result == FrameResult::other) return false;
     tables_ = tables;
     events_ = events;
     frame_ = frame;
-    answered = result == Indexed::Result::answered;
+    answered = result == FrameResult::answered;
     if (!answered) {
       rank(frame);
       B::one([&] { close(frame); });
@@ -332,7 +337,7 @@ class FrameWork {
   NANET_DEVICE Merged merge(const Bytes& in, [[maybe_unused]] const std::byte* small,
                             const Tables& shared_tables, std::uint32_t room, const Tables& large_tables) {
 #ifdef __CUDACC__
-    if constexpr (B::has_warps) {
+    if constexpr (B::has_warps && !merges) {  // a merging card leaves unusual frames as segments
       if (in.shared && room >= QuickMerge::room) {
         const QuickMerge merger(in, small + (in.at - small), shared_tables, s_.merge, options_.window,
                                 workspace_.conditions);
@@ -360,6 +365,48 @@ class FrameWork {
         }
       });
     }
+  }
+
+  // Reconstructs the built events if they take warps or other blocks; then counts, order and primitives.
+  template <class Clock>
+  NANET_DEVICE NANET_INLINED void finish_frame(std::uint32_t frame, bool incomplete, const Clock& clock,
+                                               Nanoseconds& reconstructed) {
+    if constexpr (Wide<A>) {
+      const bool by_size = order_by_hits();
+      B::warps([&](unsigned warp) {
+        typename A::Scratch& scratch = workspace_.scratch[warp];
+        rich::Rings& rings = workspace_.result[warp];
+        // Free warps take the next event: some events take ten times as long as others.
+        for (std::uint32_t i; (i = B::take(s_.taken)) < events_;) {
+          const std::uint32_t e = by_size ? tables_.slot[i] : i;
+          BuiltEvent& event = tables_.event[e];
+          algorithm_.template operator()<typename B::Lanes>(view(event), workspace_.plane, scratch, rings);
+          B::Lanes::sync();
+          if (B::leads()) decide(tables_, e, event, rings, incomplete);
+          B::Lanes::sync();  // the next event's rings overwrite these
+        }
+      });
+    } else if constexpr (Remote<A>) {
+      for (std::uint32_t from = 0; from < events_; from += A::at_once) {
+        const std::uint32_t n = events_ - from < A::at_once ? events_ - from : A::at_once;
+        algorithm_.reconstruct(tables_, s_.merge.pm_used, from, n, incomplete);
+        B::each([&](unsigned t) {
+          for (std::uint32_t i = t; i < n; i += B::threads()) {
+            const TaskResult answer = algorithm_.answer(i);
+            settle(tables_, from + i, tables_.event[from + i], answer.primitive, answer.rings);
+          }
+        });
+      }
+    }
+    B::one([&] { reconstructed = clock(); });
+    rank(frame);
+    B::one([&] {
+      s_.events += events_;
+      s_.duplicates += s_.merge.duplicates;
+      s_.masked += s_.merge.masked;
+      s_.taken = 0;
+      close(frame);
+    });
   }
 
   // Eight threads per event sum its hits, or one thread if its positions are no whole numbers; then one

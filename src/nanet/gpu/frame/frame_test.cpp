@@ -91,7 +91,7 @@ TEST(FrameWork, NothingButNoise) {
                                              : static_cast<std::uint32_t>(random()) & 0x0FFF03FF;
         std::memcpy(both.buffer() + i, &word, 4);
       }
-      // The layout comes from the card, and only a CPU consumer takes merged buffers.
+      // The layout comes from the card, which does not merge here.
       both.buffer()[offsetof(contract::FrameHeader, layout)] = std::byte{0};
       both.compare(0, 5);
       if (testing::Test::HasFailure()) return;

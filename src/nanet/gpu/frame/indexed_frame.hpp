@@ -7,85 +7,48 @@
 // for no join.
 #pragma once
 
+#include "nanet/gpu/frame/summed_frame.hpp"
+
 namespace nanet::gpu {
 
 template <Summed A, class B>
-class IndexedFrame {
+class IndexedFrame : public SummedFrame<A, B> {
+  using Base = SummedFrame<A, B>;
+  using Base::s_, Base::t_, Base::options_, Base::workspace_;
+
  public:
   static constexpr std::uint32_t most = contract::index_entries, fragments = join_boards * most;
   static_assert(contract::index_boards == join_boards && most == most_members);
-  enum class Result : std::uint8_t {
-    other,      // not done, without effect on the counts: the frame needs the careful way
-    unordered,  // events and counts are ready; primitives are to be ordered
-    answered
-  };
 
   // at: the bytes, in shared memory. tables: in shared memory, of at least `fragments`.
   NANET_DEVICE IndexedFrame(const Bytes& in, const std::byte* at, const Tables& tables, FrameShared& shared,
                             const A& algorithm, const FrameOptions& options, const Workspace<A>& workspace,
                             std::uint32_t frame, bool incomplete)
-      : in_(in),
-        at_(at),
-        t_(tables),
-        s_(shared),
-        algorithm_(algorithm),
-        options_(options),
-        workspace_(workspace),
-        frame_(frame),
-        incomplete_(incomplete) {}
+      : Base(tables, shared, algorithm, options, workspace, frame, incomplete), in_(in), at_(at) {}
 
   // Sets events. All threads; the members of FrameShared and `slot` of the tables have been prepared.
   template <class Clock>
-  NANET_DEVICE NANET_INLINED Result run(const Clock& clock, const AnswerLines& answer,
-                                        std::uint32_t& events) {
+  NANET_DEVICE NANET_INLINED FrameResult run(const Clock& clock, const AnswerLines& answer,
+                                             std::uint32_t& events) {
     const bool careful = B::any([&](unsigned t) {
       const unsigned half = B::threads() / 2;
       if (t == 0) s_.merge.pm_used = 0;
       return t < half ? !join(t, half) : !sum(t - half, half);
     });
-    if (careful) return Result::other;
+    if (careful) return FrameResult::other;
     B::one([&] { s_.trace.built = clock(); });
     std::uint32_t total = 0;
     NANET_UNROLLED
     for (unsigned c = 0; c < join_boards; ++c) total += in_.fragments[c];
     events = B::number(t_.slot, total, s_.merge.room,
                        [&](std::uint32_t slot, std::uint32_t e) { reconstruct(e, ~t_.slot[slot]); });
-    if (s_.careful) return Result::other;
-    const std::uint32_t words = events ? header + 1 + events : header;
-    const bool fits = events <= most_primitives;
-    const bool ordered = fits && B::every(events, [&](std::uint32_t e) {
-                           const std::uint32_t key = t_.key[e];
-                           return key != no_primitive && (e == 0 || t_.key[e - 1] <= key);
-                         });
-    const std::uint32_t head[header] = {options_.source << 24 | (frame_ & 0xFFFFFF),
-                                        events << 16 | 4 * words};
-    B::each([&](unsigned t) {
-      if (ordered) answer.write(head, frame_ & 0xFFFFFF, s_.packet, words, t, B::threads());
-      for (std::uint32_t e = t; e < events; e += B::threads()) count(t_.event[e]);
-      if (t != 0) return;
-      s_.events += events;
-      s_.trace.reconstructed = clock();
-      if (!ordered) return;
-      s_.packet[0] = head[0];
-      s_.packet[1] = head[1];
-      if (events) s_.packet[header] = frame_ & 0xFFFFFF;
-      s_.words = words;
-      s_.primitives = events;
-      s_.stamp = frame_;
-    });
+    if (s_.careful) return FrameResult::other;
+    const FrameResult result = Base::answer(events, answer, clock);
     if (workspace_.rings) unpack(events);
-    return ordered ? Result::answered : Result::unordered;
+    return result;
   }
 
  private:
-  static constexpr std::uint32_t no_primitive = ~std::uint32_t{0};
-  static constexpr std::uint32_t header = wire::mtp::header_bytes / 4;
-  static constexpr std::uint32_t most_primitives =  // of an answer
-      wire::mtp::max_primitives < packet_words - header - 1 ? wire::mtp::max_primitives
-                                                            : packet_words - header - 1;
-  // BuiltEvent::members until the counts are taken: no primitive, suppressed, kind, rings.
-  static constexpr unsigned below_bit = 0, scaled_bit = 1, kind_at = 2, rings_at = 8;
-
   // Result of sum() for a fragment. word: hits stored, truncation, first and last PM ID.
   struct Info {
     std::int32_t times;
@@ -203,7 +166,7 @@ class IndexedFrame {
   // Event e of these members: sums, time, ring and primitive. One thread.
   NANET_DEVICE void reconstruct(std::uint32_t e, std::uint32_t members) const {
     EventSums<A> total{};
-    std::uint32_t hits = 0, opened = no_primitive, mask = 0, truncated = 0;
+    std::uint32_t hits = 0, opened = Base::no_primitive, mask = 0, truncated = 0;
     std::int32_t times = 0, last = -1;
     bool good = true;
     NANET_UNROLLED
@@ -228,44 +191,10 @@ class IndexedFrame {
     }
     if (!good) s_.careful = 1;
     const std::uint32_t time = hits ? Merger<B>::mean_time(times, hits) : opened;
-    const rich::Rings rings = algorithm_.ring(total.moments(true), hits);
-    std::uint32_t id =
-        trigger::decide_event(hits, rings.ambiguous, incomplete_ || truncated, options_.decision);
-    if (rings.count) id |= trigger::decide_leading(rings.ring[0], 1, options_.decision);
-    if (hits < options_.decision.min_hits) id = 0;
-    std::uint32_t flags = static_cast<std::uint32_t>(rings.count) << rings_at;
-    if (id == 0) {
-      flags |= 1u << below_bit;
-    } else if (options_.downscaling) {
-      const unsigned kind = trigger::kind_of(static_cast<std::uint16_t>(id));
-      if (!trigger::downscale_keeps(static_cast<Lsb>(frame_) * lsb_per_frame + time, options_.factor[kind])) {
-        flags |= 1u << scaled_bit | kind << kind_at;
-        id = 0;
-      }
-    }
-    BuiltEvent event;
-    event.first = 0;
-    event.time = static_cast<std::uint16_t>(time);
-    event.opened = static_cast<std::uint16_t>(opened);
-    event.hits = static_cast<std::uint16_t>(hits);
-    event.members = static_cast<std::uint16_t>(flags);
-    event.primitive = static_cast<std::uint16_t>(id);
-    event.boards = static_cast<std::uint8_t>(mask);
-    event.truncated = static_cast<std::uint8_t>(truncated);
-    if (workspace_.rings) {
-      event.first = B::add(s_.merge.pm_used, hits);
+    Base::decide(e, total, hits, time, opened, mask, truncated, [&] {
       event_members()[e] = members;
-      workspace_.rings[e] = rings;
-    }
-    t_.event[e] = event;
-    t_.key[e] = id ? time << 16 | e : no_primitive;
-    if (e < most_primitives) s_.packet[header + 1 + e] = id << 16 | time;
-  }
-  NANET_DEVICE void count(const BuiltEvent& event) const {
-    const std::uint32_t flags = event.members;
-    B::add(s_.with_rings[flags >> rings_at], 1);
-    if (flags >> below_bit & 1) B::add(s_.below, 1);
-    if (flags >> scaled_bit & 1) B::add(s_.downscaled[flags >> kind_at & 3], 1);
+      return B::add(s_.merge.pm_used, hits);
+    });
   }
 
   // PM IDs of the events, for a sampled frame. A thread per fragment.
@@ -291,13 +220,6 @@ class IndexedFrame {
 
   const Bytes& in_;
   const std::byte* at_;
-  const Tables& t_;
-  FrameShared& s_;
-  const A& algorithm_;
-  const FrameOptions& options_;
-  const Workspace<A>& workspace_;
-  std::uint32_t frame_;
-  bool incomplete_;
 };
 
 }  // namespace nanet::gpu

@@ -14,6 +14,48 @@
 
 namespace nanet::gpu {
 
+// Hits of an event with duplicate, unordered, invalid, masked or too many ones, kept one by one. One thread.
+template <class B>
+class HitKeeper {
+ public:
+  // conditions: per PM, or null.
+  NANET_DEVICE HitKeeper(PmId* pm, const std::int16_t* conditions) : pm_(pm), conditions_(conditions) {}
+
+  // time: of the fragment.
+  NANET_DEVICE void add(std::uint32_t word, std::uint16_t time) {
+    const std::uint32_t id = word & 0x7FF;
+    const std::int32_t offset = conditions_ ? conditions_[id] : 0;
+    if (offset == masked_pm) {
+      ++masked_;
+      return;
+    }
+    std::uint32_t at = kept_;
+    while (at > 0 && pm_[at - 1] > id) --at;
+    if (at > 0 && pm_[at - 1] == id) {
+      ++twice_;
+      return;
+    }
+    if (id >= pm_count || kept_ == max_event_hits) return;
+    for (std::uint32_t j = kept_++; j > at; --j) pm_[j] = pm_[j - 1];
+    pm_[at] = static_cast<PmId>(id);
+    sum_ += time + (static_cast<std::int16_t>(word) >> 11) * 4 - offset;
+  }
+  // Sum of the times of the hits kept.
+  NANET_DEVICE std::int32_t sum() const { return sum_; }
+  // Counts the others; returns the number of hits kept.
+  NANET_DEVICE std::uint32_t count(Merge& counts) const {
+    if (twice_) B::add(counts.duplicates, twice_);
+    if (masked_) B::add(counts.masked, masked_);
+    return kept_;
+  }
+
+ private:
+  PmId* pm_;
+  const std::int16_t* conditions_;
+  std::uint32_t kept_ = 0, twice_ = 0, masked_ = 0;
+  std::int32_t sum_ = 0;
+};
+
 template <class B>
 class Merger {
  public:
@@ -455,34 +497,14 @@ class Merger {
   // kept.
   NANET_DEVICE std::uint32_t careful(const BuiltEvent& event, std::int32_t& sum) const {
     const std::uint16_t* const member = t_.member + std::size_t{event.members} * lists_;
-    PmId* const pm = t_.pm + event.first;  // rewritten from the bytes of the fragments
-    std::uint32_t kept = 0, twice = 0, masked = 0;
-    sum = 0;
+    HitKeeper<B> keeper(t_.pm + event.first, conditions_);  // rewritten from the bytes of the fragments
     for (unsigned b = 0; b < lists_; ++b) {
       if (member[b] == no_fragment) continue;
       const Fragment& p = t_.fragment[member[b]];
-      for (std::uint32_t i = 0; i < p.stored; ++i) {
-        const std::uint32_t word = half_word(in_.at + p.hits + 2 * i), id = word & 0x7FF;
-        const std::int32_t offset = conditions_ ? conditions_[id] : 0;
-        if (offset == masked_pm) {
-          ++masked;
-          continue;
-        }
-        std::uint32_t at = kept;
-        while (at > 0 && pm[at - 1] > id) --at;
-        if (at > 0 && pm[at - 1] == id) {
-          ++twice;
-          continue;
-        }
-        if (id >= pm_count || kept == max_event_hits) continue;
-        for (std::uint32_t j = kept++; j > at; --j) pm[j] = pm[j - 1];
-        pm[at] = static_cast<PmId>(id);
-        sum += p.time + (static_cast<std::int16_t>(word) >> 11) * 4 - offset;
-      }
+      for (std::uint32_t i = 0; i < p.stored; ++i) keeper.add(half_word(in_.at + p.hits + 2 * i), p.time);
     }
-    if (twice) B::add(m_.duplicates, twice);
-    if (masked) B::add(m_.masked, masked);
-    return kept;
+    sum = keeper.sum();
+    return keeper.count(m_);
   }
 
   Bytes in_;

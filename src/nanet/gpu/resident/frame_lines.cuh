@@ -28,6 +28,9 @@ struct FrameUnits {
   __device__ Unit index(unsigned b, std::uint32_t u) const {
     return load(r.mailbox.shape.index(buffer(), b) + contract::unit_bytes * u);
   }
+  __device__ Unit merged_unit(std::uint32_t u) const {
+    return load(r.mailbox.shape.segment(buffer(), 0) + contract::unit_bytes * u);
+  }
 
  private:
   __device__ Unit load(std::size_t at) const {
@@ -102,6 +105,13 @@ struct SegmentLines : FrameUnits {
     return claimed.line.bytes(contract::index_boards + b);
   }
   __device__ std::uint32_t early() const { return had; }
+  // A merged frame in their place.
+  __device__ bool merged() const {
+    return r.mailbox.input && (claimed.line.flags() & contract::EventLine::merged);
+  }
+  __device__ std::uint32_t rows() const { return claimed.line.bytes(0); }
+  __device__ std::uint32_t hits() const { return claimed.line.bytes(1); }
+  __device__ std::uint32_t most_merged_bytes() const { return r.mailbox.shape.merged_bytes(); }
   // Waits until the queue entry is valid: the CLOP is then readable too. The card writes the entry right
   // after the event line.
   __device__ void await_entry() const {

@@ -115,7 +115,12 @@ __device__ void sample(const Resident& r, const Work& work, std::uint32_t frame,
   }
   __syncthreads();
   for (std::uint32_t i = threadIdx.x; i < view.hits; i += blockDim.x) s.event.pm[i] = view.pm[i];
-  copy_payloads<Block>(work.shared(), s);
+  bool merged = false;
+  if constexpr (Work::takes_rows) {
+    merged = work.shared().rows.at != nullptr;
+    if (merged) copy_row<Block>(work.shared().rows, e, s);
+  }
+  if (!merged) copy_payloads<Block>(work.shared(), s);
   if (threadIdx.x == 0) store_release_system(&s.version, 2 * version + 2);
 }
 
@@ -156,9 +161,10 @@ __device__ inline void misbehave(const Resident& r) {
   while (load_acquire_device(&r.state->ending) == 0) __nanosleep(1000);
 }
 
-// A is not Wide: wide algorithms are Remote here. Inlined, as all that it calls once: a call would move the
-// objects of a frame from registers to memory.
-template <class A>
+// A is not Wide: wide algorithms are Remote here. merges: the card writes merged buffers; their units come at
+// once, when the card closes the frame, so none is copied before the event line. Inlined, as all that it
+// calls once: a call would move the objects of a frame from registers to memory.
+template <bool merges, class A>
 __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, const SharedMemory<A>& memory,
                                         ClaimedEvent& claimed) {
   const unsigned block = blockIdx.x - 1;
@@ -166,16 +172,16 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
   Workspace<A> workspace;
   workspace.plane = memory.plane;
   rich::Rings* const rings = r.rings + std::size_t{block} * r.sizes.fragments;
-  BufferWork<A, Block> buffer_work(r.shape, r.sizes, shared, memory.small, r.large + r.large_bytes * block,
-                                   shared_fragments);
+  BufferWork<A, Block, merges> buffer_work(r.shape, r.sizes, shared, memory.small,
+                                           r.large + r.large_bytes * block, shared_fragments);
   const std::size_t buffer_bytes = r.shape.buffer_bytes();
   const bool first_warp = threadIdx.x < 32;
   bool ahead = false;  // events in slots are unpacked before the event line comes
-  if constexpr (Summed<A>) ahead = SlotsAhead<A>::possible(r, algorithm);
+  if constexpr (Summed<A> && !merges) ahead = SlotsAhead<A>::possible(r, algorithm);
   Sixteen half{}, again{};  // in the first warp
   trigger::ServiceTime service;
   for (bool claim = true;;) {
-    FrameWork<A, Block>::begin(shared);
+    FrameWork<A, Block, merges>::begin(shared);
     if (claim) {
       if (threadIdx.x == 0) {
         claimed.k = contract::DeviceAccess::fetch_add(r.state->claimed, 1);
@@ -185,15 +191,16 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
     }
     EarlyUnits early;
     if (!first_warp) {
-      bool others = claim;
-      if constexpr (Summed<A>)
+      [[maybe_unused]] bool others = claim;
+      if constexpr (Summed<A> && !merges)
         if (claim && ahead) {
           const SlotsCall<A> call = buffer_work.slots_call(workspace.plane);
           const EarlySlots slots = SlotsAhead<A>(r, call).await(claimed);
           others = slots.other;
           if (!others) settle_claimed(r, call, claimed, slots);
         }
-      if (others) early = take_early(r, buffer_work, claimed);
+      if constexpr (!merges)
+        if (others) early = take_early(r, buffer_work, claimed);
     } else {
       if (claim) {
         half = take(r, claimed);
@@ -209,7 +216,7 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
         *const_cast<volatile std::uint32_t*>(&claimed.waiting) = 0;
       }
       __syncwarp();
-      if constexpr (Summed<A>)
+      if constexpr (Summed<A> && !merges)
         if (claim && ahead) {
           const std::uint32_t events =
               answer_claimed(r, buffer_work.slots_call(workspace.plane), algorithm, claimed, rings);
@@ -227,13 +234,13 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
     if (first_warp && !r.mailbox.input) again = look_again(r, k);
     workspace.rings = !r.sizes.frame || frame % sample_every == 0 ? rings : nullptr;
     if (received) workspace.conditions = conditions_of(r, n, *memory.conditions);
-    FrameWork<A, Block> work(algorithm, r.options, shared, workspace);
+    FrameWork<A, Block, merges> work(algorithm, r.options, shared, workspace);
     if (received) {
       if (r.injection.kind != Injection::Kind::none && n >= r.injection.at) misbehave(r);
       const std::int64_t offset = claimed.offset;
       const auto clock = [offset] { return device_time() + offset; };
       bool answered = false;
-      if constexpr (Summed<A>) {
+      if constexpr (Summed<A> && !merges) {
         answered = shared.ahead != 0;
         if (answered)
           buffer_work.adopt(work, SegmentLines(r, claimed, lap, {}), shared.ahead, frame,
@@ -387,29 +394,29 @@ __device__ void fill_plane(const Resident& r, const A& algorithm, typename Plane
     PlaneOf<A>::set(algorithm, plane, i, r.plane[i]);
 }
 
-template <class Work>
+template <bool merges, class Work>
 __device__ __forceinline__ void take_frames(const Resident& r, const Work& work,
                                             const SharedMemory<Work>& memory, ClaimedEvent& claimed) {
   if constexpr (!Remote<Work>) fill_plane(r, work, memory.plane);
   if (threadIdx.x == 0) memory.conditions->version = memory.conditions->number = 0;
   __syncthreads();
-  consume(r, work, memory, claimed);
+  consume<merges>(r, work, memory, claimed);
   __syncthreads();
 }
 
-template <class A>
+template <class A, bool merges>
 __global__ void __launch_bounds__(most_threads, 1)
     resident(const __grid_constant__ Resident r, const __grid_constant__ A algorithm) {
   extern __shared__ __align__(128) std::byte room[];
   __shared__ ClaimedEvent claimed;
   if (blockIdx.x == 0) return supervise(r);
   if constexpr (!Wide<A>) {
-    take_frames(r, algorithm, SharedMemory<A>(room), claimed);
+    take_frames<merges>(r, algorithm, SharedMemory<A>(room), claimed);
   } else {
     std::uint32_t answered = 0;
     const RemoteReconstruct<A> remote{r, blockIdx.x - 1, answered};
     if (threadIdx.x == 0) r.tasks_done[remote.owner_block * line_words] = 0;
-    take_frames(r, remote, SharedMemory<RemoteReconstruct<A>>(room), claimed);
+    take_frames<merges>(r, remote, SharedMemory<RemoteReconstruct<A>>(room), claimed);
     if (threadIdx.x == 0) {
       __threadfence();
       atomicAdd(&r.state->owners_ended, 1u);
@@ -466,7 +473,8 @@ template <class A>
 FrameKernel frame_kernel() {
   FrameKernel kernel{};
   kernel.name = A::name;
-  kernel.resident = reinterpret_cast<const void*>(resident<A>);
+  kernel.resident = reinterpret_cast<const void*>(resident<A, false>);
+  kernel.resident_merged = reinterpret_cast<const void*>(resident<A, true>);
   kernel.once = reinterpret_cast<const void*>(once<A>);
   kernel.threads = most_threads;
   kernel.shared_bytes = SharedMemory<A>::bytes;

@@ -59,13 +59,14 @@ struct QueueState {
 // Event histograms in device memory. rings_per_event: of all frames, the others of sampled frames.
 using Counts = stats::EventHistograms<std::uint64_t>;
 
-// Event sample in a ring in pinned memory. version: odd during a write. bytes: the boards' payloads, each on
-// a 16 B boundary, for hit times; empty for a large frame.
+// Event sample in a ring in pinned memory. version: odd during a write. bytes, for hit times: the boards'
+// payloads, each on a 16 B boundary, empty for a large frame; or, with merged_bytes, a merged buffer of the
+// event alone.
 struct Sample {
   std::uint32_t version;
   std::uint16_t opened;  // time of the first fragment
   stats::EventSample event;
-  std::uint32_t length[max_boards];
+  std::uint32_t length[max_boards], merged_bytes;
   alignas(16) std::byte bytes[shared_raw_bytes];
 };
 inline constexpr std::uint32_t samples = 64, sample_every = 8;
@@ -134,6 +135,7 @@ struct Buffer {
 struct FrameKernel {
   std::string_view name;
   const void* resident;
+  const void* resident_merged;  // of a card that writes merged buffers
   const void* once;
   unsigned threads;
   std::size_t (*shared_bytes)(const BufferSizes& sizes, unsigned threads);  // of `once`

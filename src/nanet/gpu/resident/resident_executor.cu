@@ -142,7 +142,8 @@ class ResidentExecutor final : public DeviceExecutor {
     require(cudaMemcpy(gpu.resident.state, &state_, sizeof state_, cudaMemcpyHostToDevice),
             "the queue's state");
     void* arguments[] = {&gpu.resident, const_cast<void*>(gpu.value)};
-    require(cudaLaunchKernel(gpu.kernel->resident, dim3(gpu.resident_blocks), dim3(gpu.threads), arguments,
+    const void* const kernel = options_.merged_buffers ? gpu.kernel->resident_merged : gpu.kernel->resident;
+    require(cudaLaunchKernel(kernel, dim3(gpu.resident_blocks), dim3(gpu.threads), arguments,
                              gpu.resident_bytes, gpu.stream),
             "starting the resident kernel");
     if (gpu.kernel->serving)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "nanet/trigger/build/hit_times.hpp"
 
@@ -12,6 +13,11 @@ namespace nanet::gpu {
 stats::EventSample sampled_event(const Sample& sample, std::uint32_t window) noexcept {
   stats::EventSample event = sample.event;
   event.hits = std::min<std::uint16_t>(event.hits, max_event_hits);
+  if (sample.merged_bytes) {
+    const std::size_t bytes = std::min<std::size_t>(sample.merged_bytes, sizeof sample.bytes);
+    trigger::set_hit_times(event, std::span(sample.bytes, bytes), 0);
+    return event;
+  }
   std::array<trigger::Segment, max_boards> payloads{};
   std::size_t at = 0, boards = 0;
   for (const std::uint32_t length : sample.length) {

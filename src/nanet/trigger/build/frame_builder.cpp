@@ -481,14 +481,13 @@ const BuiltFrame& FrameBuilder::build_rows(std::span<const std::byte> buffer,
   base_ = buffer.data();
   contract::FrameHeader header;
   std::memcpy(&header, base_, sizeof header);
-  const std::size_t hits_at = sizeof header + sizeof(contract::MergedRow) * header.rows;
-  if (hits_at > buffer.size()) header.events = 0;
-  const std::byte* const words = base_ + hits_at;
-  const std::size_t hit_words = (buffer.size() - std::min(hits_at, buffer.size())) / sizeof(std::uint16_t);
-  const std::size_t room = pm_.size() - vector_room;
-  const std::uint32_t events = std::min<std::uint32_t>({header.events, header.rows, capacity_});
+  const auto extent = contract::MergedExtent::of(header.events, header.rows, header.hits, buffer.size());
+  const std::byte* const words = base_ + extent.hits_at;
+  const auto room = static_cast<std::uint32_t>(pm_.size() - vector_room);
+  const std::uint32_t within = std::min(extent.hits, room), events = std::min(extent.rows, capacity_);
   constexpr unsigned boards = contract::merged_boards;
   fragments_.back() = {0, 0, 0, 0};
+  std::uint32_t end = 0;  // of the row's hits
   std::uint32_t at = 0, event = 0;
   for (; event < events; ++event) {
     contract::MergedRow row;
@@ -499,7 +498,8 @@ const BuiltFrame& FrameBuilder::build_rows(std::span<const std::byte> buffer,
       hits += row.hits[b];
       times += row.hits[b] * (std::uint32_t{row.opened} + row.delay[b]);
     }
-    if (most > max_fragment_hits || row.first + hits > hit_words || at + hits > room) break;
+    if (!contract::sound_row(row.first, hits, most > max_fragment_hits, end, within)) break;
+    end = row.first + hits;
     first_[event] = at;
     opened_[event] = row.opened;
     mask_[event] = static_cast<std::uint8_t>(row.boards & ((1u << boards) - 1));

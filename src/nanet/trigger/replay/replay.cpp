@@ -183,6 +183,7 @@ Replay::Replay(const ReplayOptions& options) : options_(options), reader_(captur
   execute.threads = options.threads;
   execute.pin = options.pin;
   execute.sink = rows_.get();
+  execute.mailboxes = options.mailboxes && stream_->writes_mailboxes();
   if (options.executor)
     executor_ = options.executor(execute, stream_->views(), *algorithm, *traces_);
   else if (options.device)
@@ -190,6 +191,7 @@ Replay::Replay(const ReplayOptions& options) : options_(options), reader_(captur
         make_batch_executor(execute, stream_->views()[0], options.device(*algorithm, geometry), *traces_);
   else
     executor_ = make_cpu_executor(execute, stream_->views(), *algorithm, *traces_);
+  if (const auto mailboxes = executor_->mailboxes(); !mailboxes.empty()) stream_->use_mailboxes(mailboxes);
   answers_->open(options.mtp);  // last, so that rejected options leave an existing file untouched
 }
 

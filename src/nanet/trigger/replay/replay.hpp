@@ -43,6 +43,7 @@ struct ReplayOptions {
       device;
   // Factory of an executor that replaces the above, for example a GPU-resident executor.
   ExecutorMaker executor;
+  bool mailboxes = false;  // the card writes to that executor's mailboxes
   unsigned threads = 1;
   std::vector<int> pin;
   std::string keep_bad;
@@ -72,6 +73,7 @@ class Replay {
   Account account() const;
   const Accounting& accounting() const noexcept { return *accounting_; }
   std::vector<const Physics*> physics() const { return executor_->physics(); }
+  const Executor& executor() const noexcept { return *executor_; }
   double elapsed_s() const noexcept { return elapsed_s_; }
   double progress() const noexcept;  // fraction of the captures read
   bool truncated() const noexcept { return reader_.truncated(); }
