@@ -212,7 +212,10 @@ bool packed_events_sound(const std::byte* datagram, const Header& h, const Rules
   const std::byte* const end = datagram + h.length;
   const std::size_t tail_bytes = std::min<std::size_t>(fixed_event_bytes, h.length - header_bytes);
   std::byte tail[2 * fixed_event_bytes] = {};
-  memcpy(tail, end - tail_bytes, tail_bytes);
+  if (tail_bytes == fixed_event_bytes)  // of fixed size: vector moves instead of a string instruction
+    memcpy(tail, end - fixed_event_bytes, fixed_event_bytes);
+  else
+    memcpy(tail, end - tail_bytes, tail_bytes);
 
   Checker checker(h, rules);
   const std::byte* at = datagram + header_bytes;
