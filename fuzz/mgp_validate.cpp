@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target for MGP validation: no read beyond the input, and valid packets re-encode to the same bytes.
+// Fuzz target for MGP validation: no read beyond the input, valid packets re-encode to the same bytes, and
+// their fragments are listed.
 #include <cstdlib>
 #include <vector>
 
@@ -29,6 +30,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Checked checked = validate(datagram, rules);
   require(!name(checked.refusal).empty());
   if (checked.refusal == Refusal::short_header) return 0;
+  std::vector<std::uint32_t> room((choice & 0x40) != 0 ? checked.header.events : 255);
+  const Checked listed = validate(datagram, rules, room);
+  require(listed.refusal == checked.refusal && listed.fragments == checked.fragments &&
+          listed.hits == checked.hits);
 
   FragmentReader reader(datagram.data(), datagram.size(), checked.header);
   std::vector<std::byte> again(datagram.size());
@@ -45,6 +50,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       require(hit_word(hit_pm(words[i]), hit_lsb(words[i]) / 4) == words[i]);
     }
     require(!sound || (f.timestamp >> 8 == checked.header.frame && f.seen >= f.stored));
+    if (listed.index) {
+      const auto time = static_cast<std::uint32_t>(f.timestamp & 0xFF) << 8 | f.fine;
+      const auto offset = static_cast<std::uint32_t>(f.hits - datagram.data() - event_header_bytes);
+      require(sound && listed.index[fragments] == (time << 16 | offset));
+    }
     hits += f.stored;
     if (sound) require(writer.add(f.timestamp, f.fine, words, f.seen, f.flags));
   }

@@ -92,8 +92,36 @@ TEST(FragmentIndex, IsSafeOnAnyBytes) {
 }
 
 struct alignas(64) Lines {
-  std::byte bytes[16384] = {};
+  std::byte bytes[32768] = {};
 };
+
+// Units of the entries that validation listed, packet by packet, and of the walk through the segment. Returns
+// whether there is an index.
+bool expect_equal_units(const Segment& segment, const std::vector<std::uint32_t>& begins,
+                        bool list_all = true) {
+  auto added = std::make_unique<Lines>(), walked = std::make_unique<Lines>();
+  const MailboxShape shape{8, 2, 4, 2016};
+  EXPECT_LE(shape.input_bytes(), sizeof(Lines));
+  const auto bytes = static_cast<std::uint32_t>(segment.bytes.size());
+  MailboxWriter a({shape, added->bytes, nullptr}), b({shape, walked->bytes, nullptr});
+  MailboxWriter::Index index;
+  mgp::Rules rules;
+  rules.max_payload = 8192;
+  for (std::size_t p = 0; p < begins.size(); ++p) {
+    const std::byte* const at = segment.bytes.data() + begins[p];
+    std::array<std::uint32_t, 255> room;
+    const auto checked =
+        mgp::validate({at, mgp::decode_header(at).length}, rules,
+                      list_all || p == 0 ? std::span<std::uint32_t>(room) : std::span<std::uint32_t>());
+    EXPECT_EQ(checked.refusal, mgp::Refusal::none);
+    a.add(7, 0, 2, index, begins[p], checked.header, checked.index);
+  }
+  const std::uint32_t fragments = b.index(7, 0, 2, segment.bytes.data(), bytes);
+  EXPECT_EQ(a.finish(7, 0, 2, index, segment.bytes.data(), bytes), fragments);
+  if (fragments == no_index) return false;
+  EXPECT_EQ(std::memcmp(added->bytes, walked->bytes, sizeof(Lines)), 0);
+  return true;
+}
 
 TEST(FragmentIndex, UnitsAreTheGoldenVector) {
   if (!has_mailbox) GTEST_SKIP();
@@ -114,6 +142,31 @@ TEST(FragmentIndex, UnitsAreTheGoldenVector) {
   const std::byte* const at = lines->bytes + mailbox.shape.index(0, 2);
   EXPECT_EQ(std::vector(at, at + golden.bytes.size()), golden.bytes);
   EXPECT_EQ(at[golden.bytes.size() + 12], std::byte{});  // no further unit
+  EXPECT_TRUE(expect_equal_units(segment, {0}));
+}
+
+TEST(FragmentIndex, OfListedPacketsIsThatOfTheirSegment) {
+  if (!has_mailbox) GTEST_SKIP();
+  std::mt19937 random(2);
+  unsigned indexed = 0;
+  for (unsigned round = 0; round < 2000; ++round) {
+    Segment segment;
+    std::vector<std::uint32_t> begins;
+    const unsigned packets = round % 97 == 0 ? 3 : 1 + random() % 2;
+    for (unsigned p = 0; p < packets; ++p) {
+      std::vector<std::pair<std::uint16_t, unsigned>> fragments(random() % (round % 5 ? 12 : 90));
+      for (auto& [time, hits] : fragments) {
+        time = static_cast<std::uint16_t>(random());
+        hits = static_cast<unsigned>(random() % (round % 7 ? 6 : 33));
+      }
+      begins.push_back(static_cast<std::uint32_t>(segment.bytes.size()));
+      const bool fixed = round % 89 == 0, disordered = round % 83 == 0;
+      segment.packet(disordered ? 9 - p : p, fragments, fixed ? mgp::flag::fixed : std::uint8_t{0});
+    }
+    indexed += expect_equal_units(segment, begins, round % 11 != 0);
+  }
+  EXPECT_GT(indexed, 1000u);
+  EXPECT_LT(indexed, 1990u);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "nanet/contract/fragment_index.hpp"
+#include "nanet/wire/mgp.hpp"
 
 #ifdef __AVX2__
 #include <immintrin.h>
@@ -78,6 +79,51 @@ bool MailboxWriter::merged(std::uint64_t n, std::uint32_t buffer, const std::byt
 #endif
   for (; u < end; ++u) store_unit(to + unit_bytes * u, data + unit_data_bytes * u, mark);
   return true;
+}
+
+void MailboxWriter::add(std::uint64_t n, std::uint32_t buffer, unsigned board, Index& index, std::uint32_t at,
+                        const wire::mgp::Header& header, const std::uint32_t* entries) noexcept {
+  using State = Index::State;
+  if (index.state == State::none) return;
+  // Rules of index_fragments().
+  if (mailbox_.shape.index_stride() == 0 || ++index.packets > indexed_packets ||
+      header.has(wire::mgp::flag::fixed) || header.sequence < index.newest || !holds(at + header.length) ||
+      std::uint32_t{index.fragments} + header.events > index_entries) {
+    index.state = State::none;
+    return;
+  }
+  index.newest = header.sequence;
+  if (!entries && header.events > 0) index.state = State::unlisted;
+  if (index.state == State::unlisted) return;
+  const std::uint32_t mark = mailbox_mark(n);
+  std::byte* to = mailbox_.input + mailbox_.shape.index(buffer, board) +
+                  unit_bytes * (index.fragments / entries_per_unit);
+  alignas(16) std::uint32_t unit[entries_per_unit + 1] = {index.rest[0], index.rest[1]};
+  std::uint32_t filled = index.fragments % entries_per_unit;
+  for (unsigned i = 0; i < header.events; ++i) {
+    unit[filled++] = entries[i] + at;  // the offset stays within the 16 bits: holds()
+    if (filled < entries_per_unit) continue;
+    store_unit(to, reinterpret_cast<const std::byte*>(unit), mark);
+    to += unit_bytes;
+    filled = 0;
+  }
+  index.rest = {unit[0], unit[1]};
+  index.fragments = static_cast<std::uint8_t>(index.fragments + header.events);
+}
+
+std::uint32_t MailboxWriter::finish(std::uint64_t n, std::uint32_t buffer, unsigned board, const Index& index,
+                                    const std::byte* segment, std::uint32_t bytes) noexcept {
+  if (index.state == Index::State::unlisted) return this->index(n, buffer, board, segment, bytes);
+  if (index.state == Index::State::none || mailbox_.shape.index_stride() == 0 || !holds(bytes))
+    return no_index;
+  const std::uint32_t filled = index.fragments % entries_per_unit;
+  if (filled == 0) return index.fragments;
+  alignas(16) const std::uint32_t unit[entries_per_unit + 1] = {
+      index.rest[0], filled > 1 ? index.rest[1] : IndexEntry::none, IndexEntry::none};
+  store_unit(mailbox_.input + mailbox_.shape.index(buffer, board) +
+                 unit_bytes * (index.fragments / entries_per_unit),
+             reinterpret_cast<const std::byte*>(unit), mailbox_mark(n));
+  return index.fragments;
 }
 
 void MailboxWriter::event(const Event& event, std::uint32_t index, std::uint32_t lap,

@@ -17,6 +17,10 @@
 #define NANET_HAS_MAILBOX 1
 #endif
 
+namespace nanet::wire::mgp {
+struct Header;
+}
+
 namespace nanet::contract {
 
 inline constexpr std::size_t unit_bytes = 16, unit_data_bytes = 12, line_bytes = 64;
@@ -174,8 +178,23 @@ class MailboxWriter {
   std::uint32_t segment(std::uint64_t n, std::uint32_t buffer, unsigned board, const std::byte* segment,
                         std::uint32_t units, std::uint32_t bytes, bool whole) noexcept;
   bool holds(std::uint32_t bytes) const noexcept { return bytes <= mailbox_.shape.segment_bytes; }
-  // Writes the index of a segment of the CLOP that is complete. Returns its number of fragments, or
-  // no_index.
+  // Index of a segment whose packets come with their entries (wire::mgp::Checked::index).
+  struct Index {
+    std::uint8_t packets = 0, fragments = 0;
+    enum class State : std::uint8_t { listed, none, unlisted } state = State::listed;
+    Sequence newest = 0;
+    std::array<std::uint32_t, entries_per_unit - 1> rest{};  // entries of the unit that is not full
+  };
+  // Adds a packet, at offset `at` of the segment, and writes the units that it fills. entries: nullptr if the
+  // packet is not listed.
+  void add(std::uint64_t n, std::uint32_t buffer, unsigned board, Index& index, std::uint32_t at,
+           const wire::mgp::Header& header, const std::uint32_t* entries) noexcept;
+  // Writes the last unit of an index whose segment is complete. Returns the number of fragments, or no_index.
+  // State `unlisted`: as index().
+  std::uint32_t finish(std::uint64_t n, std::uint32_t buffer, unsigned board, const Index& index,
+                       const std::byte* segment, std::uint32_t bytes) noexcept;
+  // Writes the index of a segment of the CLOP that is complete, from its bytes. Returns its number of
+  // fragments, or no_index.
   std::uint32_t index(std::uint64_t n, std::uint32_t buffer, unsigned board, const std::byte* segment,
                       std::uint32_t bytes) noexcept;
 

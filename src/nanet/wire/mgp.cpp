@@ -192,14 +192,30 @@ bool fixed_events_sound(const std::byte* datagram, const Header& h, const Rules&
   return checker.sound();
 }
 
-bool packed_events_sound(const std::byte* datagram, const Header& h, const Rules& rules,
-                         std::uint32_t& hits) {
+// Lists of fragments (Checked::index).
+struct NoList {
+  void operator()(const std::byte*, std::ptrdiff_t) {}
+};
+struct List {
+  std::uint32_t* next;
+  void operator()(const std::byte* event, std::ptrdiff_t offset) {
+    *next++ = static_cast<std::uint32_t>(event[0]) << 24 | static_cast<std::uint32_t>(event[4]) << 16 |
+              static_cast<std::uint16_t>(offset);
+  }
+};
+
+template <class ListOf>
+bool packed_events_sound(const std::byte* datagram, const Header& h, const Rules& rules, std::uint32_t& hits,
+                         ListOf list) {
   // The last bytes are parsed in a padded copy, so that whole vectors can be loaded. The copy is made first,
   // so that it is cached when parsing reaches it.
   const std::byte* const end = datagram + h.length;
   const std::size_t tail_bytes = std::min<std::size_t>(fixed_event_bytes, h.length - header_bytes);
   std::byte tail[2 * fixed_event_bytes] = {};
-  memcpy(tail, end - tail_bytes, tail_bytes);
+  if (tail_bytes == fixed_event_bytes)  // of fixed size: vector moves instead of a string instruction
+    memcpy(tail, end - fixed_event_bytes, fixed_event_bytes);
+  else
+    memcpy(tail, end - tail_bytes, tail_bytes);
 
   Checker checker(h, rules);
   const std::byte* at = datagram + header_bytes;
@@ -207,6 +223,7 @@ bool packed_events_sound(const std::byte* datagram, const Header& h, const Rules
   for (; left > 0 && end - at >= static_cast<std::ptrdiff_t>(fixed_event_bytes); --left) {
     const std::size_t stored = static_cast<std::uint8_t>(at[5]);
     if (!checker.event(at, stored)) return false;
+    list(at, at - datagram);
     at += event_header_bytes + 2 * stored;
   }
   if (static_cast<std::size_t>(end - at) > tail_bytes) return false;  // events end too early
@@ -216,6 +233,7 @@ bool packed_events_sound(const std::byte* datagram, const Header& h, const Rules
     if (tail_end - at < static_cast<std::ptrdiff_t>(event_header_bytes)) return false;
     const std::size_t stored = static_cast<std::uint8_t>(at[5]);
     if (!checker.event(at, stored)) return false;
+    list(at, h.length - (tail_end - at));
     at += event_header_bytes + 2 * stored;
     if (at > tail_end) return false;
   }
@@ -250,7 +268,27 @@ void encode_eob(std::byte* datagram, const EobCounts& counts) {
   store(datagram + 32, counts.hits);
 }
 
+namespace {
+
+inline bool events_sound(const std::byte* datagram, const Rules& rules, Checked& checked,
+                         std::span<std::uint32_t> room) {
+  const Header& h = checked.header;
+  if (h.has(flag::fixed)) return fixed_events_sound(datagram, h, rules, checked.hits);
+  if (room.size() < h.events || room.empty())
+    return packed_events_sound(datagram, h, rules, checked.hits, NoList{});
+  if (!packed_events_sound(datagram, h, rules, checked.hits, List{room.data()})) return false;
+  checked.index = room.data();
+  return true;
+}
+
+}  // namespace
+
 Checked validate(std::span<const std::byte> datagram, const Rules& rules) noexcept {
+  return validate(datagram, rules, {});
+}
+
+Checked validate(std::span<const std::byte> datagram, const Rules& rules,
+                 std::span<std::uint32_t> room) noexcept {
   Checked checked;
   if (datagram.size() < header_bytes) {
     checked.refusal = Refusal::short_header;
@@ -263,8 +301,7 @@ Checked validate(std::span<const std::byte> datagram, const Rules& rules) noexce
                      (h.encoding == rules.encoding) && length_fits &&
                      (datagram.size() <= rules.max_payload) && !h.has(flag::sob | flag::eob) &&
                      (h.frame < rules.max_frames) && board_allowed(h.board, rules);
-  if (plain && (h.has(flag::fixed) ? fixed_events_sound(datagram.data(), h, rules, checked.hits)
-                                   : packed_events_sound(datagram.data(), h, rules, checked.hits))) {
+  if (plain && events_sound(datagram.data(), rules, checked, room)) {
     checked.fragments = h.events;
     return checked;
   }

@@ -139,11 +139,18 @@ struct Checked {
   Refusal refusal = Refusal::none;
   std::uint32_t fragments = 0;  // events in the packet; set if valid
   std::uint32_t hits = 0;       // hits stored in the packet; set if valid
+  // Where the fragments are, in order: offset in the packet (b15:0) and time within the frame (b31:16), as in
+  // the index of a mailbox. nullptr: not listed.
+  const std::uint32_t* index = nullptr;
 };
 
 // Validates one complete UDP payload. Reads only `datagram`, allocates nothing, never throws. Never returns
 // `wrong_burst`, which depends on earlier packets. header is valid unless refusal is short_header.
 Checked validate(std::span<const std::byte> datagram, const Rules& rules) noexcept;
+// The same, and lists the fragments of a valid packet in `room` if they fit; packets of fixed slots are not
+// listed.
+Checked validate(std::span<const std::byte> datagram, const Rules& rules,
+                 std::span<std::uint32_t> room) noexcept;
 
 // One event of a packet: a board's fragment of a physics event, or the whole event in a merged stream.
 struct Fragment {

@@ -37,10 +37,12 @@ wire::UdpFrame FrameBatch::udp(std::size_t i) const noexcept {
 }
 
 void FrameBatch::validate(const wire::mgp::Rules& rules) noexcept {
+  std::span<std::uint32_t> room = listed_;
   for (std::size_t i = 0; i < got_; ++i) {
     parsed_[i].udp = udp(i);
-    if (parsed_[i].udp.reason == wire::NotMgp::none)
-      parsed_[i].checked = wire::mgp::validate(parsed_[i].udp.payload, rules);
+    if (parsed_[i].udp.reason != wire::NotMgp::none) continue;
+    parsed_[i].checked = wire::mgp::validate(parsed_[i].udp.payload, rules, room);
+    if (parsed_[i].checked.index) room = room.subspan(parsed_[i].checked.fragments);
   }
   validated_ = true;
 }

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -34,7 +35,10 @@ class alignas(64) FrameBatch {
   Nanoseconds stamp(std::size_t i) const noexcept { return arrivals_[i].stamp; }
 
   // Parses all frames and validates their payloads. Call make_room_to_validate() once before.
-  void make_room_to_validate() { parsed_ = std::make_unique<Parsed[]>(room_); }
+  void make_room_to_validate() {
+    parsed_ = std::make_unique<Parsed[]>(room_);
+    listed_.resize(room_ * most_listed);
+  }
   void validate(const wire::mgp::Rules& rules) noexcept;
   // Headers of frame i, from validate() or parsed now.
   wire::UdpFrame udp(std::size_t i) const noexcept;
@@ -56,6 +60,8 @@ class alignas(64) FrameBatch {
   }
 
  private:
+  static constexpr std::size_t most_listed = 255;  // fragments of a packet
+
   struct Parsed {
     wire::UdpFrame udp;
     wire::mgp::Checked checked;
@@ -63,7 +69,8 @@ class alignas(64) FrameBatch {
 
   std::size_t room_;
   std::unique_ptr<Parsed[]> parsed_;
-  std::vector<std::byte> joined_;  // contiguous copies of frames in several slots
+  std::vector<std::uint32_t> listed_;  // fragments, by validation
+  std::vector<std::byte> joined_;      // contiguous copies of frames in several slots
   alignas(64) FrameSource* queue_ = nullptr;
   std::size_t index_ = 0, requested_ = 0, got_ = 0;
   Nanoseconds before_ = 0;

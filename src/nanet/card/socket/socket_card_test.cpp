@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 #include "nanet/card/registry.hpp"
+#include "nanet/card/socket/socket_reader.hpp"
 #include "nanet/card/software/rig_test.hpp"
 #include "nanet/os/region_allocator.hpp"
 #include "nanet/os/socket.hpp"
@@ -335,6 +336,39 @@ TEST(Card, UnknownKindsAndTakenPortsAreRefused) {
   options.listen = {{0x7F000001, 0}};
   options.buffers = 100;
   EXPECT_THROW(net.card->register_clop(options), std::invalid_argument);
+}
+
+TEST(SocketBatch, ValidationListsTheFragmentsOfEveryDatagram) {
+  const auto receiver = os::open_udp_receiver({0x7F000001, 0});
+  const auto sender = os::open_udp_sender(os::local_endpoint(receiver.get()));
+  for (unsigned p = 0; p < 3; ++p) {
+    std::array<std::byte, 1472> bytes;
+    wire::mgp::Header header;
+    header.frame = 5;
+    wire::mgp::PacketWriter writer(bytes.data(), bytes.size(), header);
+    const std::array<std::uint16_t, 2> hits{3, 4};
+    for (unsigned i = 0; i < 2 * p; ++i)
+      writer.add(5u << 8 | p, static_cast<FineTime>(i), std::span(hits).first(i % 3), 2);
+    ASSERT_GT(::send(sender.get(), bytes.data(), writer.finish(), 0), 0);
+  }
+  SocketBatch batch(8);
+  batch.make_room_to_validate();
+  pollfd wait{receiver.get(), POLLIN, 0};
+  ASSERT_EQ(poll(&wait, 1, 20'000), 1);
+  ASSERT_TRUE(batch.read(receiver.get(), 0, 8));
+  ASSERT_EQ(batch.messages(), 3u);
+  batch.validate({});
+  for (unsigned p = 0; p < 3; ++p) {
+    const wire::mgp::Checked& checked = *batch.checked(p);
+    ASSERT_EQ(checked.refusal, wire::mgp::Refusal::none);
+    ASSERT_EQ(checked.fragments, 2 * p);
+    ASSERT_NE(checked.index, nullptr);
+    std::uint32_t offset = 16;
+    for (unsigned i = 0; i < 2 * p; ++i) {
+      EXPECT_EQ(checked.index[i], (p << 8 | i) << 16 | offset);
+      offset += 8 + 2 * (i % 3);
+    }
+  }
 }
 
 }  // namespace

@@ -40,9 +40,12 @@ bool SocketBatch::read(int fd, std::size_t socket, std::size_t requested) noexce
 }
 
 void SocketBatch::validate(const wire::mgp::Rules& rules) noexcept {
+  std::span<std::uint32_t> room = listed_;
   for (std::size_t i = 0; i < got_; ++i)
     datagrams(i, [&](std::span<const std::byte> datagram) {
-      if (validated_ < room_checked_) checked_[validated_++] = wire::mgp::validate(datagram, rules);
+      if (validated_ == room_checked_) return;
+      const wire::mgp::Checked& checked = checked_[validated_++] = wire::mgp::validate(datagram, rules, room);
+      if (checked.index) room = room.subspan(checked.fragments);
     });
 }
 

@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "nanet/card/software/batch_reader.hpp"
 #include "nanet/os/socket.hpp"
@@ -73,6 +75,7 @@ class alignas(64) SocketBatch {
   void make_room_to_validate() {
     room_checked_ = room_ * most_segments;
     checked_ = std::make_unique<wire::mgp::Checked[]>(room_checked_);
+    listed_.resize(room_ * most_listed);
   }
   void validate(const wire::mgp::Rules& rules) noexcept;
   // Result for the k-th datagram of the call; nullptr: not validated.
@@ -86,6 +89,8 @@ class alignas(64) SocketBatch {
   static constexpr std::size_t message_bytes = 65536, stride = message_bytes + 33 * 64;
 
   static constexpr std::size_t most_segments = 64;  // of a train
+  // Fragments that validation lists, per message; the card's thread follows those of further datagrams.
+  static constexpr std::size_t most_listed = 512;
 
   // Result of a message for the card's thread. The kernel's structures stay in the cache of the reading
   // thread.
@@ -99,6 +104,7 @@ class alignas(64) SocketBatch {
   // Separate cache lines: constants, results that the card's thread reads, and state of the reading thread.
   std::unique_ptr<std::byte[]> bytes_;
   std::unique_ptr<wire::mgp::Checked[]> checked_;
+  std::vector<std::uint32_t> listed_;  // fragments, of checked_
   std::size_t room_, room_checked_ = 0;
   alignas(64) std::size_t socket_ = 0, requested_ = 0, got_ = 0, validated_ = 0;
   Nanoseconds before_ = 0;

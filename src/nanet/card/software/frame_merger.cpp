@@ -18,7 +18,6 @@ using contract::merged_boards;
 using contract::MergedRow;
 using contract::Unmerged;
 
-constexpr std::uint32_t none = ~std::uint32_t{0};
 constexpr std::size_t hits_at = sizeof(MergedRow) * contract::merged_rows;
 
 }  // namespace
@@ -69,7 +68,7 @@ bool FrameMerger::collect(unsigned board, const std::byte* segment, std::size_t 
       const auto time = static_cast<std::uint16_t>(f.timestamp << 8 | f.fine);
       if (time < newest) return false;
       newest = time;
-      times[count] = time;
+      times[count] = mgp::join_key(time, count);  // at most 65535 B: the number fits
       fragments[count++] = {f.hits, time, f.stored, (f.flags & 1) != 0 || f.seen > f.stored};
       hits_ += f.stored;
     }
@@ -82,7 +81,8 @@ bool FrameMerger::collect(unsigned board, const std::byte* segment, std::size_t 
 }
 
 void FrameMerger::write_row(std::uint32_t event, std::uint32_t first,
-                            const std::array<std::uint32_t, merged_boards>& fragment) noexcept {
+                            const std::array<bool, merged_boards>& joins,
+                            const std::array<std::uint32_t, merged_boards>& number) noexcept {
   MergedRow row;
   row.first = static_cast<std::uint16_t>(written_);
   row.opened = static_cast<std::uint16_t>(first);
@@ -90,8 +90,8 @@ void FrameMerger::write_row(std::uint32_t event, std::uint32_t first,
   std::uint32_t flags = 0;
   std::byte* to = &merged_[hits_at] + sizeof(std::uint16_t) * written_;
   for (unsigned b = 0; b < merged_boards; ++b) {
-    if (fragment[b] == none) continue;
-    const Fragment& f = fragments_[std::size_t{capacity_} * b + fragment[b]];
+    if (!joins[b]) continue;
+    const Fragment& f = fragments_[std::size_t{capacity_} * b + number[b]];
     row.boards = static_cast<std::uint8_t>(row.boards | 1u << b);
     row.hits[b] = f.stored;
     row.delay[b] = static_cast<std::uint8_t>(f.time - first);
@@ -135,11 +135,9 @@ std::uint32_t FrameMerger::operator()(std::byte* buffer, contract::FrameHeader& 
     header.unmerged = Unmerged::hits;
     return 0;
   }
-  std::uint32_t event = 0;
   const std::uint32_t events = mgp::join<merged_boards>(
-      times, window_, none,
-      [&](std::uint32_t first, const std::array<std::uint32_t, merged_boards>& fragment) {
-        if (event < contract::merged_rows) write_row(event++, first, fragment);
+      times, window_, [&](std::uint32_t event, std::uint32_t first, const auto& joins, const auto& number) {
+        if (event < contract::merged_rows) write_row(event, first, joins, number);
       });
   if (events > contract::merged_rows) {
     header.unmerged = Unmerged::events;

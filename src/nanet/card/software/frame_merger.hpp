@@ -36,8 +36,10 @@ class FrameMerger {
     bool truncated;
   };
   bool collect(unsigned board, const std::byte* segment, std::size_t bytes) noexcept;
+  // joins, number: as mgp::join() gives them.
   void write_row(std::uint32_t event, std::uint32_t first,
-                 const std::array<std::uint32_t, contract::merged_boards>& fragment) noexcept;
+                 const std::array<bool, contract::merged_boards>& joins,
+                 const std::array<std::uint32_t, contract::merged_boards>& number) noexcept;
 
   contract::Shape shape_;
   std::uint32_t window_;

@@ -34,6 +34,7 @@ FrameReceiver::FrameReceiver(const ReceiverOptions& options, Consumers& consumer
       merger_(options.merge ? std::make_unique<FrameMerger>(devices_[0].shape, options.window_lsb,
                                                             options.rules.encoding)
                             : nullptr),
+      indices_(devices_[0].shape.boards <= contract::index_boards ? table.slots() : 0),
       expected_(options.rules.boards ? options.rules.boards : 1),
       // A frame has at most two live timers (opened without a packet, then with one), and only numbers with a
       // slot are live.
@@ -398,13 +399,20 @@ void FrameReceiver::place(Burst& burst, std::uint64_t n, unsigned b, const Check
   if (end > view.shape.segment_bytes || end > std::numeric_limits<std::uint16_t>::max())
     return lose(Lost::segment_overflow);
   std::byte* const segment = view.segment(view.buffer_of(n), b);
-  std::memcpy(segment + board.bytes, datagram.data(), header.length);
+  const std::uint32_t at = board.bytes;
+  std::memcpy(segment + at, datagram.data(), header.length);
   board.bytes = static_cast<std::uint16_t>(end);
   contract::MailboxWriter& mailbox = events_[consumers_.device_of(n)].mailbox();
   const bool by_mailbox = mailbox && !merger_;  // a merged frame follows when it is closed
-  if (by_mailbox)
-    board.units = static_cast<std::uint8_t>(
-        mailbox.segment(n, view.buffer_of(n), b, segment, board.units, board.bytes, false));
+  if (by_mailbox) {
+    const std::uint32_t buffer = view.buffer_of(n);
+    board.units =
+        static_cast<std::uint8_t>(mailbox.segment(n, buffer, b, segment, board.units, board.bytes, false));
+    if (contract::MailboxWriter::Index* const index = index_of(n, b)) {
+      if (board.packets == 0) *index = {};
+      mailbox.add(n, buffer, b, *index, at, header, checked.index);
+    }
+  }
   ++board.packets;
   board.flags |= header.flags;
   board.indices |= static_cast<std::uint16_t>(1u << header.index);

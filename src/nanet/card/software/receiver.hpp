@@ -42,8 +42,11 @@ class Receiver : public ReceiveStatus {
  public:
   // Processes one UDP payload; stamp: its time of arrival. Refused and lost packets are counted by reason.
   void packet(std::span<const std::byte> datagram, Nanoseconds stamp) noexcept {
-    checked_packet(datagram, wire::mgp::validate(datagram, options_.rules), stamp);
+    const std::span<std::uint32_t> room(index_);
+    checked_packet(datagram, wire::mgp::validate(datagram, options_.rules, room.first(listed_)), stamp);
   }
+  // Consumers have mailboxes: lists the fragments of packets that this thread validates, for the indices.
+  void list_fragments() noexcept { listed_ = index_.size(); }
   // The same for a payload that another thread has validated by these rules.
   virtual void checked_packet(std::span<const std::byte> datagram, const wire::mgp::Checked& checked,
                               Nanoseconds stamp) noexcept = 0;
@@ -65,6 +68,8 @@ class Receiver : public ReceiveStatus {
   explicit Receiver(const ReceiverOptions& options) : options_(options) {}
 
   ReceiverOptions options_;
+  std::array<std::uint32_t, 255> index_{};  // fragments of a packet
+  std::size_t listed_ = 0;                  // of them, those that validation fills
   PacketObserver* packet_observer_ = nullptr;
   RefusedPacketHook refused_;
   std::function<void()> full_;
@@ -137,6 +142,10 @@ class FrameReceiver final : public Receiver {
              std::span<const std::byte> datagram, Nanoseconds stamp) noexcept;
   void close(std::uint64_t n, Nanoseconds now, bool timed_out) noexcept;
   contract::EventLine line_of(std::uint64_t n, std::size_t device) noexcept;
+  // Index under way of a board, or nullptr.
+  contract::MailboxWriter::Index* index_of(std::uint64_t n, unsigned board) noexcept {
+    return indices_.empty() ? nullptr : &indices_[n & (indices_.size() - 1)][board];
+  }
   void finish_segment(std::uint64_t n, unsigned board) noexcept;
   void close_all(const Burst& burst, Nanoseconds now) noexcept;
   void fix_last(Burst& burst, Nanoseconds stamp) noexcept;
@@ -161,6 +170,8 @@ class FrameReceiver final : public Receiver {
   FrameTable& table_;
   Counters& counters_;
   std::unique_ptr<FrameMerger> merger_;  // or nullptr
+  // By slot of the table and board; with mailboxes only.
+  std::vector<std::array<contract::MailboxWriter::Index, contract::index_boards>> indices_;
   std::uint8_t expected_;
   bool any_burst_ = false, old_known_ = false;
   Burst current_, old_;

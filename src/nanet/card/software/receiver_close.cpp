@@ -117,7 +117,10 @@ void FrameReceiver::finish_segment(std::uint64_t n, unsigned b) noexcept {
   contract::MailboxWriter& mailbox = events_[device].mailbox();
   board.units =
       static_cast<std::uint8_t>(mailbox.segment(n, buffer, b, segment, board.units, board.bytes, true));
-  const std::uint32_t fragments = mailbox.index(n, buffer, b, segment, board.bytes);
+  contract::MailboxWriter::Index* const index = index_of(n, b);
+  if (index && board.packets == 0) *index = {};
+  const std::uint32_t fragments =
+      index ? mailbox.finish(n, buffer, b, *index, segment, board.bytes) : contract::no_index;
   static_assert(contract::index_entries < FrameTable::Slot::not_yet_indexed);
   board.fragments = fragments == contract::no_index ? FrameTable::Slot::without_index
                                                     : static_cast<std::uint8_t>(fragments);

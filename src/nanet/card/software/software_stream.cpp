@@ -43,6 +43,7 @@ bool SoftwareStream::use_mailboxes(std::span<const contract::Mailbox> mailboxes)
   if (!writes_mailboxes() || mailboxes.size() != consumers().events.size()) return false;
   for (std::size_t d = 0; d < mailboxes.size(); ++d)
     consumers().events[d].attach(contract::MailboxWriter(mailboxes[d]));
+  receiver_->list_fragments();
   return true;
 }
 

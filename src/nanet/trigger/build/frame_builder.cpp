@@ -42,6 +42,13 @@ inline __m256i first_lanes(std::uint32_t n) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lane_mask.data() + 16 - n));
 }
 
+// The same for the vectors of an event: no limits to n, as limits would be branches that depend on the data.
+alignas(64) constexpr auto event_mask = [] {
+  std::array<std::uint16_t, max_event_hits + 48> mask{};
+  for (unsigned i = 0; i < max_event_hits; ++i) mask[i] = 0xFFFF;
+  return mask;
+}();
+
 inline std::int32_t sum_lanes(__m256i v) {
   __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
   s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4E));
@@ -131,10 +138,10 @@ struct HitUnpacker {
 
 FrameBuilder::FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int32_t window_lsb, bool wide)
     : window_(window_lsb), wide_(wide), in_event_(wide ? WideWords::pms : NarrowWords::mask + 1u) {
-  // An event takes at least 8 B on the wire, a hit 2 B. Fragment numbers have 16 bits.
+  // An event takes at least 8 B on the wire, a hit 2 B. Fragment numbers have 16 bits, within a list 15.
   const unsigned lists = lists_for(boards);
-  capacity_ = static_cast<std::uint32_t>(
-      std::min<std::size_t>(segment_bytes / mgp::event_header_bytes, 65534 / lists));
+  capacity_ = static_cast<std::uint32_t>(std::min<std::size_t>(segment_bytes / mgp::event_header_bytes,
+                                                               std::min(65534 / lists, mgp::most_in_list)));
   const std::size_t fragments = std::size_t{capacity_} * lists + 1;
   fragments_.resize(fragments);
   members_.resize(fragments);
@@ -142,7 +149,7 @@ FrameBuilder::FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int3
   for (auto* v : {&mask_, &truncated_}) v->resize(fragments);
   first_.resize(fragments + 1);
   keys_.resize(fragments);
-  times_.resize(fragments + max_boards);
+  times_.resize(fragments + max_boards + 1);  // join_four() reads one behind an end marker
   pm_.resize(segment_bytes / 2 * boards + vector_room);
   words_.resize(pm_.size() + 1);
 }
@@ -184,7 +191,7 @@ void FrameBuilder::collect(unsigned board, const Segment& segment) noexcept {
       const auto time = static_cast<std::uint16_t>(f.timestamp << 8 | f.fine);
       by_time &= time >= newest;
       newest = time;
-      times[count] = time;
+      times[count] = mgp::join_key(time, count - first);
       fragments[count++] = {static_cast<std::uint32_t>(f.hits - base), time, f.stored,
                             static_cast<std::uint8_t>((f.flags & 1) | (f.seen > f.stored))};
     }
@@ -192,36 +199,81 @@ void FrameBuilder::collect(unsigned board, const Segment& segment) noexcept {
   if (!by_time) {
     std::stable_sort(fragments + first, fragments + count,
                      [](const Fragment& a, const Fragment& b) { return a.time < b.time; });
-    for (std::uint32_t i = first; i < count; ++i) times[i] = fragments[i].time;
+    for (std::uint32_t i = first; i < count; ++i) times[i] = mgp::join_key(fragments[i].time, i - first);
   }
   times[count] = mgp::end_of_fragments;
   built_.fragments += count - first;
 }
 
+#ifdef __AVX2__
+// mgp::join() for four boards, a lane each. A key is loaded one event before it may be needed, so that the
+// way from one event to the next has no load.
+void FrameBuilder::join_four() noexcept {
+  const std::uint32_t* next[4];  // behind the keys in the lanes
+  for (unsigned b = 0; b < 4; ++b) next[b] = times_.data() + begin(b) + b;
+  const auto four = [&] {
+    return _mm_setr_epi32(static_cast<int>(*next[0]), static_cast<int>(*next[1]), static_cast<int>(*next[2]),
+                          static_cast<int>(*next[3]));
+  };
+  __m128i key = four();
+  for (auto& n : next) ++n;
+  __m128i after = four();
+  const __m128i number_bits = _mm_set1_epi32(static_cast<int>(mgp::most_in_list));
+  const __m128i window =
+      _mm_set1_epi32(static_cast<int>(mgp::keys_beyond(static_cast<std::uint32_t>(window_)) - 1));
+  const __m128i empty = _mm_set1_epi32(static_cast<int>(fragments_.size() - 1));
+  const __m128i base = _mm_setr_epi32(static_cast<int>(begin(0)), static_cast<int>(begin(1)),
+                                      static_cast<int>(begin(2)), static_cast<int>(begin(3)));
+  auto* const members = members_.data();
+  std::uint16_t* const opened = opened_.data();
+  std::uint8_t* const masks = mask_.data();
+  std::uint32_t event = 0;
+  for (;; ++event) {
+    __m128i first = _mm_min_epu32(key, _mm_shuffle_epi32(key, 0x4E));
+    first = _mm_min_epu32(first, _mm_shuffle_epi32(first, 0xB1));
+    const auto earliest = static_cast<std::uint32_t>(_mm_cvtsi128_si32(first));
+    if (earliest == mgp::end_of_fragments) break;
+    const __m128i apart = _mm_sub_epi32(key, _mm_andnot_si128(number_bits, first));
+    const __m128i joins = _mm_cmpeq_epi32(_mm_min_epu32(apart, window), apart);
+    const __m128i member =
+        _mm_blendv_epi8(empty, _mm_add_epi32(base, _mm_and_si128(key, number_bits)), joins);
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(members[event].data()), _mm_packus_epi32(member, member));
+    const auto mask = static_cast<std::uint32_t>(_mm_movemask_ps(_mm_castsi128_ps(joins)));
+    opened[event] = static_cast<std::uint16_t>(earliest >> mgp::key_number_bits);
+    masks[event] = static_cast<std::uint8_t>(mask);
+    key = _mm_blendv_epi8(key, after, joins);
+    for (unsigned b = 0; b < 4; ++b) next[b] += mask >> b & 1u;
+    after = four();
+  }
+  built_.events = event;
+}
+#endif
+
 template <unsigned boards>
 void FrameBuilder::join() noexcept {
+#ifdef __AVX2__
+  if constexpr (boards == 4) return join_four();
+#endif
   std::array<const std::uint32_t*, boards> times;
   for (unsigned b = 0; b < boards; ++b) times[b] = times_.data() + begin(b) + b;
-  constexpr std::uint32_t none = 1u << 31;
   const auto empty = static_cast<std::uint32_t>(fragments_.size() - 1);
-  std::array<std::uint32_t, boards> base;  // of the board's fragments, beyond the empty one
-  for (unsigned b = 0; b < boards; ++b) base[b] = begin(b) - empty;
-  auto* members = members_.data();
-  std::uint16_t* opened = opened_.data();
-  std::uint8_t* masks = mask_.data();
-  built_.events = mgp::join<boards>(
-      times, static_cast<std::uint32_t>(window_), none,
-      [&](std::uint32_t first, const std::array<std::uint32_t, boards>& fragment) {
-        std::uint32_t mask = 0;
-        for (unsigned b = 0; b < boards; ++b) {  // without branches, as join()
-          const std::uint32_t joins = fragment[b] >> 31 ^ 1u;
-          (*members)[b] = static_cast<std::uint16_t>(empty + ((base[b] + fragment[b]) & (0u - joins)));
-          mask |= joins << b;
-        }
-        ++members;
-        *opened++ = static_cast<std::uint16_t>(first);
-        *masks++ = static_cast<std::uint8_t>(mask);
-      });
+  std::array<std::uint32_t, boards> base;  // of the board's fragments
+  for (unsigned b = 0; b < boards; ++b) base[b] = begin(b);
+  auto* const members = members_.data();
+  std::uint16_t* const opened = opened_.data();
+  std::uint8_t* const masks = mask_.data();
+  built_.events =
+      mgp::join<boards>(times, static_cast<std::uint32_t>(window_),
+                        [&](std::uint32_t event, std::uint32_t first, const auto& joins, const auto& number) {
+                          std::uint32_t mask = 0;
+                          for (unsigned b = 0; b < boards; ++b) {  // without branches, as join()
+                            const std::uint32_t member = base[b] + number[b];
+                            members[event][b] = static_cast<std::uint16_t>(joins[b] ? member : empty);
+                            mask |= std::uint32_t{joins[b]} << b;
+                          }
+                          opened[event] = static_cast<std::uint16_t>(first);
+                          masks[event] = static_cast<std::uint8_t>(mask);
+                        });
 }
 
 // hits: at most 128.
@@ -298,38 +350,42 @@ bool FrameBuilder::assemble_usual() noexcept {
   std::uint16_t* const words = words_.data();
   std::uint32_t* const sums = keys_.data();  // of fragment times, by event
   const std::uint32_t events = built_.events;
+  // Local copies: vector stores may alias the members and would force reloads.
+  const std::byte* const base = base_;
+  const auto* const members = members_.data();
+  std::uint32_t* const first = first_.data();
+  std::uint8_t* const any_truncated = truncated_.data();
   std::uint32_t at = 0;
   const auto copy = [&](const std::byte* hits, std::uint32_t to) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(words + to),
                         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(hits)));
   };
   for (std::uint32_t e = 0; e < events; ++e) {
-    first_[e] = at;
+    first[e] = at;
     std::uint32_t sum = 0, truncated = 0;
     for (unsigned b = 0; b < boards; ++b) {
-      const Fragment f = fragments[members_[e][b]];
-      const std::byte* const hits = base_ + f.hits;
+      const Fragment f = fragments[members[e][b]];
+      const std::byte* const hits = base + f.hits;
       copy(hits, at);
       if (f.stored > lanes) copy(hits + 2 * lanes, at + lanes);
       at += f.stored;
       sum += std::uint32_t{f.stored} * f.time;
       truncated |= f.truncated;
     }
-    truncated_[e] = static_cast<std::uint8_t>(truncated);
+    any_truncated[e] = static_cast<std::uint8_t>(truncated);
     sums[e] = sum;
   }
-  first_[events] = at;
-  const auto first_of = [](std::int32_t n) {  // mask of n lanes; none below 0, all above 16
-    const std::int32_t some = std::max(0, std::min<std::int32_t>(n, lanes));
-    return first_lanes(static_cast<std::uint32_t>(some));
+  first[events] = at;
+  const auto first_of = [](std::int32_t n) {  // mask of n lanes, n -32 to 128: none below 0, all above 16
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(event_mask.data() + max_event_hits - n));
   };
   PmId* const pm = pm_.data();
   const __m256i ids_only = _mm256_set1_epi16(static_cast<short>(Words::mask));
   const __m256i sign = _mm256_set1_epi16(Words::mask == 0xFFFF ? -0x8000 : 0);  // unsigned order as signed
   __m256i wrong = _mm256_setzero_si256();
   for (std::uint32_t e = 0; e < events; ++e) {
-    const std::uint32_t from = first_[e];
-    const auto hits = static_cast<std::int32_t>(first_[e + 1] - from);
+    const std::uint32_t from = first[e];
+    const auto hits = static_cast<std::int32_t>(first[e + 1] - from);
     if (hits > static_cast<std::int32_t>(max_event_hits)) return false;
     __m256i differences = _mm256_setzero_si256();
     const auto unpack = [&](std::int32_t i) {

@@ -76,6 +76,7 @@ class FrameBuilder {
   void collect(unsigned board, const Segment& segment) noexcept;
   template <unsigned boards, class Words>
   void run() noexcept;
+  void join_four() noexcept;
   template <unsigned boards>
   void join() noexcept;
   template <unsigned boards, class Words>
@@ -102,7 +103,7 @@ class FrameBuilder {
   std::uint32_t payloads_ = 0;
   std::uint32_t capacity_ = 0;  // per board
   unsigned boards_ = 0;
-  std::vector<std::uint32_t> times_;                            // fragment times, one list per board
+  std::vector<std::uint32_t> times_;  // keys of fragments (wire/join.hpp), one list per board
   std::vector<std::array<std::uint16_t, max_boards>> members_;  // fragment of each board
   std::vector<std::uint16_t> time_, opened_, order_;
   std::vector<std::uint8_t> mask_, truncated_;
