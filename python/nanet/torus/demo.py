@@ -34,7 +34,7 @@ class Demo:
     """A program on a torus. The link X+ of the middle node has errors in its second third."""
 
     what = "halo exchange, transposition, sum"
-    expected: int | None  # packets, where the program tells
+    expected: int | None  # packets, where the number is known
 
     def __init__(
         self,

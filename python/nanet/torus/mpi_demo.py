@@ -18,7 +18,7 @@ from nanet.torus import serve
 from nanet.torus.demo import Demo
 
 TICK_S = 0.03
-END_S = 10  # for ranks that are told to end
+END_S = 10  # limit for ranks to end
 MOST_RANKS = 128  # processes on this host
 SOURCE = Path(__file__).with_name("heat.c")
 RIGHT = 1e-9  # largest error of the result

@@ -92,7 +92,7 @@ class Card {
   // answers.
   virtual void drain() noexcept = 0;
   virtual bool passed_all() const noexcept = 0;
-  // True: its clock stands still between the calls of receive() and send(), and deadlines with it.
+  // True: its clock stops between the calls of receive() and send(), and deadlines with it.
   virtual bool simulated() const noexcept { return false; }
   // Fill level (0 - 1) of the fullest input buffer; 0 if the card cannot measure it.
   virtual double backlog() const noexcept { return 0; }

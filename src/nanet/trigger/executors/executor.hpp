@@ -24,7 +24,7 @@ struct ExecutorOptions {
   std::vector<int> pin;      // cores of the workers, cyclic; empty: not pinned
   bool busy = false;         // workers never sleep
   Nanoseconds deadline = 0;  // after a frame's first packet; 0: none, no frame is skipped
-  bool slices = true;        // poll() works for a limited time; false: deadlines stand still meanwhile
+  bool slices = true;        // poll() works for a limited time; false: deadlines stop meanwhile
   RingSink* sink = nullptr;
   std::uint64_t reference = 0;  // an n within 2^31 of the first event's
   bool mailboxes = false;       // the card writes to mailboxes

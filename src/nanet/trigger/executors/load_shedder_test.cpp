@@ -125,7 +125,7 @@ TEST(LoadShedder, RecoversAtOnceWhenTheLoadFallsOrAfterAStop) {
   EXPECT_EQ(late_between(5 * second / 2 + 1'000'000, 4 * second), 0);
 }
 
-// A simulated card's clock stands still while the executor works: its sender needs no turn in between.
+// A simulated card's clock stops while the executor works: its sender needs no turn in between.
 TEST(InlineExecutor, LeavesTheSenderItsTurnOnlyIfDeadlinesGoOn) {
   for (const bool slices : {true, false}) {
     card::ClopOptions clop = Chain::options(1);
