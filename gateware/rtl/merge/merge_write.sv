@@ -318,6 +318,6 @@ module merge_write
   );
 
   logic unused;
-  assign unused = &{1'b0, copied, notice, board_read, tlb_rsp};
+  assign unused = &{1'b0, copied, notice, board_read, tlb_rsp, ttc_stamp};
 
 endmodule
