@@ -47,13 +47,17 @@ def merge(runs: Path, machine: str, folder: Path = RESULTS) -> Path:
 def fuzzing(measurements: Sequence[Measurement]) -> str:
     """CPU hours of each fuzz target."""
     bench = Bench(measurements, "fuzz")
+    sums: dict[str, dict[str, float]] = {}
+    for row in (row for m in bench.all for row in m["rows"]):
+        of = sums.setdefault(row["target"], dict.fromkeys(SUMS, 0))
+        for key in SUMS:
+            of[key] += row[key]
     rows = [
-        [row["target"], m["machine"], number(row["cpu_s"] / 3600), str(row["runs"]),
-         rate(row["executions"]), str(row["crashes"])]
-        for m in bench.all for row in m["rows"]
-    ]  # fmt: skip
+        [target, number(of["cpu_s"] / 3600), str(of["runs"]), rate(of["executions"]), str(of["crashes"])]
+        for target, of in sorted(sums.items())
+    ]
     hours = sum(m["figures"]["cpu_hours"] for m in bench.all)
-    head = ["target", "machine", "CPU hours", "runs", "inputs", "crashes"]
+    head = ["target", "CPU hours", "runs", "inputs", "crashes"]
     return (
         f"libFuzzer with AddressSanitizer and UBSan on every decoder: {number(hours)} CPU hours of all "
         "runs recorded so far, crashes found in them.\n\n" + table(head, rows) + sources(bench.all)
