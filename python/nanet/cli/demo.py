@@ -111,6 +111,8 @@ def check_final(demo: Demo, card: Card, final: Final) -> None:
             raise UsageError(f"demo.final = true with {text}: leave one of them out")
     if final.choke and not (demo.final and card.card == "gateware"):
         raise UsageError(f"final.choke = {final.choke!r}: needs --final --card gateware")
+    if final.close_ticks and not (demo.final and card.card == "gateware"):
+        raise UsageError(f"final.close_ticks = {final.close_ticks}: needs --final --card gateware")
 
 
 def report_folder(name: str) -> Path | None:

@@ -202,6 +202,11 @@ def print_events(out: Console, farm: dict[str, Any]) -> None:
     for key in ("untriggered", "wrong_time", "empty", "datagrams_lost"):
         if farm[key]:
             out.print(f"[yellow]farm: {count(farm[key])} {key.replace('_', ' ')}[/]")
+    for what, counts in (("MEPs", farm["refused_packets"]), ("trigger datagrams", farm["refused_datagrams"])):
+        for name, number in counts.items():
+            if number:
+                hint = ": check --farm-boards" if name == "bad_board" else ""
+                out.print(f"[yellow]farm: {count(number)} {what} refused, {name}{hint}[/]")
     for row in farm["kept_by_rings"]:
         if row["expected"]:
             rings = "3 or more rings" if row["rings"] == 3 else f"{row['rings']} ring(s)"

@@ -30,8 +30,9 @@ std::uint64_t BurstClock::cycle_of_period(std::uint64_t period) const noexcept {
   return start_ + static_cast<std::uint64_t>(std::ceil(line_.begin_of(period) / samples_per_cycle));
 }
 
-double BurstClock::cycle_of(Timestamp timestamp) const noexcept {
-  return static_cast<double>(start_) + line_.begin_of(sob_period_ + timestamp) / samples_per_cycle;
+double BurstClock::cycle_of(Timestamp timestamp, std::uint64_t cycle) const noexcept {
+  const std::uint64_t begin = cycle >= sob_ ? sob_period_ : before_period_;
+  return static_cast<double>(start_) + line_.begin_of(begin + timestamp) / samples_per_cycle;
 }
 
 void BurstClock::begin(std::uint8_t burst, std::uint64_t now) {
@@ -40,6 +41,7 @@ void BurstClock::begin(std::uint8_t burst, std::uint64_t now) {
   if (known_) from = std::max(from, sob_period_ + sob_distance);
   while (cycle_of_period(from) < std::max(now, busy_until_)) ++from;
   before_ = burst_;
+  before_period_ = sob_period_;
   burst_ = burst;
   known_ = true;
   ended_ = false;

@@ -33,9 +33,9 @@ class BurstClock {
     if (known_ && !ended_) end();
   }
 
-  // Burst of a release at this cycle, and the cycle in which a period of that burst begins on the line.
+  // Burst of a release at `cycle`, and the cycle in which a period of that burst begins on the line.
   std::uint8_t burst_at(std::uint64_t cycle) const noexcept { return cycle >= sob_ ? burst_ : before_; }
-  double cycle_of(Timestamp timestamp) const noexcept;
+  double cycle_of(Timestamp timestamp, std::uint64_t cycle) const noexcept;
 
   // Frames by which the card stays behind the slowest board: register accesses cost cycles, too.
   static constexpr Frame lead = 8;
@@ -56,11 +56,11 @@ class BurstClock {
   ttc::Line line_;
   bool known_ = false, ended_ = false;
   std::uint8_t burst_ = 0, before_ = 0;
-  std::uint8_t seen_ = 0, eob_ = 0;  // masks of the boards
-  std::uint64_t sob_period_ = 0;
-  std::uint64_t sob_ = 0;                   // its cycle
-  std::array<Frame, max_boards> frames_{};  // of each board in this burst
-  Frame newest_ = 0;                        // most of them
+  std::uint8_t seen_ = 0, eob_ = 0;                   // masks of the boards
+  std::uint64_t sob_period_ = 0, before_period_ = 0;  // of this burst, of the one before
+  std::uint64_t sob_ = 0;                             // its cycle
+  std::array<Frame, max_boards> frames_{};            // of each board in this burst
+  Frame newest_ = 0;                                  // most of them
   std::uint64_t limit_ = forever, busy_until_;
 };
 

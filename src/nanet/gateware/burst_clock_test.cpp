@@ -93,6 +93,10 @@ TEST_F(BurstClockTest, TimeRunsOnForTheLatencyAfterTheLastEob) {
   EXPECT_GT(next, sob + std::uint64_t{1 << 15} * 3);
   EXPECT_EQ(clock.burst_at(next - 1), 1);
   EXPECT_EQ(clock.burst_at(next), 2);
+  // A release belongs to the burst in which it leaves.
+  constexpr double after = 100 * period_ns / sim::cycle_ns;
+  EXPECT_NEAR(clock.cycle_of(100, next - 1), static_cast<double>(sob) + after, 2);
+  EXPECT_NEAR(clock.cycle_of(100, next), static_cast<double>(next) + after, 2);
 }
 
 TEST_F(BurstClockTest, MissingMarkersStopNoClock) {

@@ -133,7 +133,7 @@ struct Simulation::Parts {
       if (which < counts.specials.size()) ++counts.specials[which];
       return;
     }
-    const double after = static_cast<double>(cycle) - time->cycle_of(timestamp);
+    const double after = static_cast<double>(cycle) - time->cycle_of(timestamp, cycle);
     const auto delay = static_cast<std::uint64_t>(std::max(after, 0.0));
     if (!any_release || delay < counts.release_min) counts.release_min.set(delay);
     if (!any_release || delay > counts.release_max) counts.release_max.set(delay);

@@ -23,10 +23,10 @@ constexpr Timestamp most_ticks = 15, most_close_ticks = 65'535;
 void TriggerUnit::check(const card::CardTriggerOptions& o) {
   constexpr Timestamp least = ahead + 2, most = (1u << log2_places) - 2;
   if (o.latency < least || o.latency > most)
-    throw std::invalid_argument("final.latency_us: the gateware card keeps decisions for " +
-                                std::to_string(most) + " periods; give " +
-                                std::to_string(least * period_ns * 1e-3) + " to " +
-                                std::to_string(most * period_ns * 1e-3));
+    throw std::invalid_argument("final.latency_us = " + std::to_string(o.latency * period_ns * 1e-3) +
+                                ": the gateware card keeps decisions for " + std::to_string(most) +
+                                " periods; give " + std::to_string(least * period_ns * 1e-3) + " to " +
+                                std::to_string(most * period_ns * 1e-3) + " us");
   if (o.min_ticks > most_ticks)
     throw std::invalid_argument("final.min_ticks = " + std::to_string(o.min_ticks) +
                                 ": the gateware card takes at most " + std::to_string(most_ticks));
