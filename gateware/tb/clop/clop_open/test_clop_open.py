@@ -19,7 +19,7 @@ OPENED += (("n", 64), ("frame", 25), ("after", 25), ("stamp", 64))
 TX_PENDING = (("overrun", 1), ("count", 32), ("frame", 32), ("n", 64), ("stamp", 64))
 # Relevant fields of clop_burst_t and clop_act_t; all others are random.
 BURST = (("state", 9), ("base", 64), ("next", 25), ("rest", 60))
-ACT = (("first", 182), ("placed", 1), ("fits_alone", 1), ("closes_alone", 1), ("rest", 147))
+ACT = (("first", 190), ("placed", 1), ("fits_alone", 1), ("closes_alone", 1), ("rest", 147))
 
 
 def packed(rng, layout, **fields):

@@ -31,7 +31,7 @@ VERDICT = (
 )
 VERDICT += (("uses", 1), ("expires", 1), ("closes", 2))
 ACT = (("accept", 1), ("defer", 1), ("trusted", 1), ("as", 4), ("channel", 3), ("board", 2), ("serial", 24))
-ACT += (("hits", 16), ("events", 8), ("stamp", 64), ("frame", 24), ("n", 32), ("started", 1))
+ACT += (("hits", 16), ("events", 8), ("stamp", 64), ("frame", 24), ("burst", 8), ("n", 32), ("started", 1))
 ACT += (("timed_out", 1), ("placed", 1), ("fits_alone", 1), ("closes_alone", 1), ("done_alone", 1))
 ACT += (("retimed", 1), ("slot", 99), ("part", 46))
 LOW = (1 << 32) - 1
