@@ -94,9 +94,9 @@ TEST_F(BurstClockTest, TimeRunsOnForTheLatencyAfterTheLastEob) {
   EXPECT_EQ(clock.burst_at(next - 1), 1);
   EXPECT_EQ(clock.burst_at(next), 2);
   // A release belongs to the burst in which it leaves.
-  constexpr double after = 100 * period_ns / sim::cycle_ns;
-  EXPECT_NEAR(clock.cycle_of(100, next - 1), static_cast<double>(sob) + after, 2);
-  EXPECT_NEAR(clock.cycle_of(100, next), static_cast<double>(next) + after, 2);
+  constexpr double since = 100 * period_ns / sim::cycle_ns;
+  EXPECT_NEAR(clock.cycle_of(100, next - 1), static_cast<double>(sob) + since, 2);
+  EXPECT_NEAR(clock.cycle_of(100, next), static_cast<double>(next) + since, 2);
 }
 
 TEST_F(BurstClockTest, MissingMarkersStopNoClock) {
