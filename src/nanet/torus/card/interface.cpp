@@ -21,6 +21,10 @@ constexpr std::uint32_t most_waiting = 8;
 // Entries of a node's GET ring per port of the torus, as in the gateware.
 constexpr std::size_t gets_per_port = 4;
 
+bool inside(const Lattice& lattice, const Node& node) {
+  return node.x < lattice.size[0] && node.y < lattice.size[1] && node.z < lattice.size[2];
+}
+
 }  // namespace
 
 Interfaces::Interfaces(Carrier& carrier, const Lattice& lattice, const Shape& shape, Totals& totals)
@@ -114,9 +118,7 @@ Nack Interfaces::fault(Port& p, Job& job) {
   if (type != PacketType::put && type != PacketType::get && type != PacketType::send) return Nack::bad_type;
   if (inline_payload && (d.bytes > max_inline_bytes || type == PacketType::get)) return Nack::bad_length;
   if (type == PacketType::send && d.bytes > max_payload_bytes) return Nack::bad_length;
-  const Node to = Node::unpack(d.node);
-  if (to.x >= lattice_.size[0] || to.y >= lattice_.size[1] || to.z >= lattice_.size[2])
-    return Nack::out_of_lattice;
+  if (!inside(lattice_, Node::unpack(d.node))) return Nack::out_of_lattice;
   if (d.port >= max_intra) return Nack::bad_port;
   constexpr std::uint64_t end = std::uint64_t{1} << 48;
   if (type != PacketType::send && (d.remote_address >= end || d.bytes > end - d.remote_address))
@@ -333,7 +335,8 @@ Nack Interfaces::place(Port& p, std::uint32_t node, const Header& h, std::span<c
       std::memcpy(p.memory.slots + std::size_t{slot_bytes} * *slot, bytes, h.length);
       return Nack::none;
     }
-    default: {  // GET
+    default: {                                                       // GET
+      if (!inside(lattice_, f.source)) return Nack::out_of_lattice;  // the data would leave it
       const Extension request = decode_extension(payload[0]);
       const Nack found = p.access.find(h.address, request.bytes, right::remote_read, place);
       if (found != Nack::none) return found;
@@ -354,9 +357,7 @@ Nack Interfaces::place(Port& p, std::uint32_t node, const Header& h, std::span<c
 
 void Interfaces::reply(std::uint32_t node, PacketType type, const Header& h, const Footer& f,
                        std::uint64_t value) {
-  if (coordinates(f.source)[0] >= lattice_.size[0] || coordinates(f.source)[1] >= lattice_.size[1] ||
-      coordinates(f.source)[2] >= lattice_.size[2])
-    return;
+  if (!inside(lattice_, f.source)) return;
   std::uint32_t id = 0;
   take(node, max_ports, id);
   Header out;

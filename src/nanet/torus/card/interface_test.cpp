@@ -211,6 +211,16 @@ TEST_F(InterfaceTest, DamagedAndForeignPacketsAreRefusedByName) {
   h.address = (1 << 21) + 8;
   arrive(h, {encode_extension({1 << 20, a_domain, 25})});
   EXPECT_EQ(refused(Nack::out_of_range), 2u);
+  // A requester outside the lattice gets neither data nor an answer.
+  h.to = {1, 0, 0};
+  h.address = 1 << 21;
+  Footer f;
+  f.source = {4, 0, 0};
+  const std::vector<Word> request{encode_extension({1 << 20, a_domain, 16})};
+  const Word word = encode_header(h);
+  interfaces_->receive(1, word, request, sealed_footer(word, request, f));
+  run();
+  EXPECT_EQ(refused(Nack::out_of_lattice), 2u);
   for (const std::byte b : memory) EXPECT_EQ(b, std::byte{0});
 }
 
