@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import sys
 from typing import Annotated
@@ -13,7 +12,7 @@ import typer
 
 from nanet.config import values
 from nanet.errors import UsageError
-from nanet.fabric import environment, find_mpi
+from nanet.fabric import find_mpi, job_environment
 from nanet.torus import serve
 
 BACKENDS = ("shm", "model", "rtl")
@@ -53,10 +52,8 @@ def mpirun(
         raise UsageError(f"--backend {backend}: must be one of {', '.join(BACKENDS)}")
     if size is not None and backend not in ("model", "rtl"):
         raise UsageError(f"--size {size}: only a torus has one: use --backend model or rtl")
-    variables = environment()
     found = find_mpi(mpi)
-    # The caller's settings win, except for the provider: the command's purpose.
-    merged = {**found.settings(), **os.environ, **variables}
+    merged = job_environment(found)
     if backend is not None:
         merged.pop("FI_NANET_TORUS", None)
     carried: serve.Carried | None = None

@@ -260,7 +260,7 @@ def _demo(settings: Torus, out: Any, page: str | None, program: str | None) -> d
                     following = time.monotonic() + LINE_S
                 if stop.signals:
                     break
-                if (out.is_terminal or served is not None) and isinstance(demo.links(), _core.torus.Model):
+                if not demo.paced and (out.is_terminal or served is not None):
                     time.sleep(REFRESH_S)
         except RuntimeError as error:
             out.print(f"torus: {error}", style="red", markup=False)

@@ -46,6 +46,11 @@ def compiler_of(launcher: str) -> str | None:
     return None
 
 
+def job_environment(mpi: Mpi) -> dict[str, str]:
+    """Environment of an MPI's launcher. The caller's settings win, except for the provider."""
+    return {**mpi.settings(), **os.environ, **environment()}
+
+
 @attrs.frozen
 class Mpi:
     """An MPI implementation: path of its launcher, kind ("openmpi" or "mpich"), and major version."""

@@ -35,6 +35,7 @@ class Demo:
 
     what = "halo exchange, transposition, sum"
     expected: int | None  # packets, where the number is known
+    paced = False  # a tick lasts as long as the picture stands
 
     def __init__(
         self,

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 import tempfile
 import threading
@@ -44,6 +43,7 @@ class MpiDemo(Demo):
 
     what = "heat in a box, MPI: faces to six neighbours, sum over all ranks"
     expected = None
+    paced = True
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class MpiDemo(Demo):
         )
         if done.returncode:
             raise RuntimeError(f"{compiler} cannot compile {SOURCE.name}: {done.stderr.strip()}")
-        settings = {**self.mpi.settings(), **os.environ, **fabric.environment(), "FI_NANET_TORUS": self.path}
+        settings = {**fabric.job_environment(self.mpi), "FI_NANET_TORUS": self.path}
         return subprocess.Popen(
             [self.mpi.launcher, "-n", str(self.nodes), program, str(self.iterations)],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=settings, start_new_session=True,
