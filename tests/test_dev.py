@@ -44,6 +44,19 @@ def test_gateware_tests_by_name(root: Path) -> None:
     assert said == "test-gateware: no bench, proof or file 'mgp'; there are mgp_check"
 
 
+def test_commands_of_the_help_exist(root: Path) -> None:
+    script = (root / "dev").read_text(encoding="utf-8")
+    listed = subprocess.run([root / "dev", "help"], check=True, capture_output=True, text=True).stdout
+    names = re.findall(r"^  ([a-z][a-z-]+) ", listed, re.M)
+    functions = re.findall(r"^cmd_(\w+)\(\)", script, re.M)
+    assert sorted(names) == sorted(name.replace("_", "-") for name in functions)
+    other = subprocess.run([root / "dev", "wheel"], check=False, capture_output=True, text=True)
+    assert (other.returncode, other.stderr.splitlines()[-1]) == (2, "dev: no command 'wheel'")
+    # a command that begins, and refuses its argument
+    refused = subprocess.run([root / "dev", "test", "-x"], check=False, capture_output=True, text=True)
+    assert (refused.returncode, refused.stderr) == (1, "dev: test: takes --all or nothing, not '-x'\n")
+
+
 def test_the_shell_stays_here_and_marks_its_prompt(root: Path, tmp_path: Path) -> None:
     if not (root / ".venv" / ".place").exists():
         pytest.skip("the environment is not that of ./dev")
