@@ -36,6 +36,8 @@ class Channel {
   virtual void commit() noexcept = 0;
   // False if the peer's process has died or its endpoint is closed. Makes a system call.
   virtual bool alive() noexcept = 0;
+  // True if the peer's address belongs to another process now. Makes no system call.
+  virtual bool replaced() const noexcept { return false; }
   // Copies from or to memory of the peer without its participation, if the backend can. from: as exposed by
   // the peer's port. token: of the operation, for transfers that are pending.
   virtual Direct copy_from(const iovec* to, std::size_t to_count, const Span* from, std::size_t from_count,

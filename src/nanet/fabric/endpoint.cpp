@@ -131,10 +131,18 @@ Peer* Endpoint::peer(fi_addr_t index) {
     by_index_.clear();
     by_index_version_ = av_->version();
   }
-  if (index < by_index_.size() && by_index_[index] != nullptr) return by_index_[index];
-  if (!av_->contains(index)) return nullptr;
-  if (index >= by_index_.size()) by_index_.resize(index + 1);
-  return by_index_[index] = &peer(av_->at(index));
+  if (index >= by_index_.size() || by_index_[index] == nullptr) {
+    if (!av_->contains(index)) return nullptr;
+    if (index >= by_index_.size()) by_index_.resize(index + 1);
+    by_index_[index] = &peer(av_->at(index));
+  }
+  renew(*by_index_[index]);
+  return by_index_[index];
+}
+
+// A new operation must not fail with those to the process that had the address before.
+void Endpoint::renew(Peer& p) {
+  if (p.channel && p.channel->replaced()) fail_peer(p, FI_ECONNRESET);
 }
 
 Channel* Endpoint::channel(Peer& p, int& error) {
@@ -319,6 +327,7 @@ bool Endpoint::push(Peer& p) {
 
 void Endpoint::reply(Peer& p, const Packet& packet) {
   int error = 0;
+  renew(p);
   Channel* const way = channel(p, error);
   if (way == nullptr) return;  // the peer has died: no process waits for the answer
   if (p.replies.empty()) {

@@ -99,6 +99,7 @@ class Endpoint final : public Receiver {
   Peer* peer(fi_addr_t index);
   Peer& peer(Address address);
   Channel* channel(Peer& peer, int& error);
+  void renew(Peer& peer);
   fi_addr_t source(Peer& peer);
   Operation& new_operation(Peer& peer);
   void free_operation(Operation& op);

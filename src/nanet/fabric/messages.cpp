@@ -196,6 +196,7 @@ void Endpoint::fetch(Receive& r, Peer& from, const Packet& packet, const std::by
   std::memcpy(spans.data(), payload, count * sizeof(Span));
   Direct result = Direct::done;
   int error = EHOSTUNREACH;
+  renew(from);
   Channel* const way = channel(from, error);
   if (way == nullptr) result = Direct::gone;
   Operation& op = new_operation(from);

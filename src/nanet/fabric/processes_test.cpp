@@ -108,6 +108,28 @@ TEST(Processes, DeathFailsItsOperationsAndNoOthers) {
   EXPECT_EQ(survivor.join(), 0);
 }
 
+// Addresses of a torus are taken again: an operation to the new owner must not fail with the old one.
+TEST(Processes, TheNextOwnerOfAnAddressIsReached) {
+  Side side;
+  for (int i = 0; i < 150; ++i) {  // more processes than a torus of the tests has ports
+    Child child(side, [](Side& c, fi_addr_t parent) {
+      int value = 0;
+      fi_cq_tagged_entry e;
+      EXPECT_EQ(fi_trecv(c.ep, &value, 4, nullptr, parent, 1, 0, nullptr), 0);
+      EXPECT_EQ(c.wait(c.rx, e), 1);
+      EXPECT_EQ(fi_tinject(c.ep, &value, 4, parent, 2), 0);
+    });
+    int got = -1;
+    fi_cq_tagged_entry e;
+    ASSERT_EQ(fi_tsend(side.ep, &i, 4, nullptr, child.address, 1, nullptr), 0);
+    ASSERT_EQ(side.wait(side.tx, e), 1) << fi_strerror(side.error(side.tx).err);
+    ASSERT_EQ(fi_trecv(side.ep, &got, 4, nullptr, child.address, 2, 0, nullptr), 0);
+    ASSERT_EQ(side.wait(side.rx, e), 1);
+    EXPECT_EQ(got, i);
+    EXPECT_EQ(child.join(), 0);
+  }
+}
+
 TEST(Processes, WhatTheDeadHadSentStillArrives) {
   Side side;
   Child child(side, [](Side& c, fi_addr_t parent) {

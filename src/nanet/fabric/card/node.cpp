@@ -420,6 +420,11 @@ bool CardChannel::alive() noexcept {
          wire::domain_of(tx_.port, acquire(entry.epoch)) == tx_.domain && port_.job_.alive();
 }
 
+bool CardChannel::replaced() const noexcept {
+  const wire::PortEntry& entry = port_.job_.control().port[tx_.port];
+  return state_of(entry) == PortState::open && wire::domain_of(tx_.port, acquire(entry.epoch)) != tx_.domain;
+}
+
 // ------------------------------------------------------------------------------------------------- node
 
 CardNode::CardNode(const char* path, const char* directory, bool direct)

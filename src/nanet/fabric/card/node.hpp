@@ -162,6 +162,7 @@ class CardChannel final : public Channel {
   std::byte* reserve(std::size_t payload) noexcept override;
   void commit() noexcept override;
   bool alive() noexcept override;
+  bool replaced() const noexcept override;
   Direct copy_from(const iovec* to, std::size_t to_count, const Span* from, std::size_t from_count,
                    std::uint64_t token) noexcept override;
   Direct rma(bool write, const iovec* local, std::size_t count, std::uint64_t key, std::uint64_t offset,
