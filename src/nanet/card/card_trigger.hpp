@@ -23,8 +23,8 @@ struct CardTriggerOptions {
 };
 
 // decisions = sent + joined + late + early + dead + choked + untimed + flushed, once the memory is empty.
-// time_lost: SOBs in a burst, bunch errors, slips, losses of lock. out_of_time: packets used whose frame has no
-// period within the last L.
+// time_lost: SOBs in a burst, bunch errors, slips, losses of lock. out_of_time: packets used whose frame has
+// no period within the last L.
 struct CardTriggerCounts {
 #define NANET_LINE(name, metric, text) stats::Counter name;
 #define NANET_SKIP(name, metric, text)
