@@ -309,7 +309,7 @@ nb::tuple card_slack(const card::CardTriggerCounts& c) {
   std::vector<std::uint64_t> counts;
   for (unsigned bin = 0; bin < c.slack.size(); ++bin)
     if (const std::uint64_t n = c.slack[bin]) {
-      edges.push_back((std::uint64_t{gateware::Driver::bin_end(bin)} + 1) * period_ns * 1e-3);
+      edges.push_back((static_cast<double>(gateware::Driver::bin_end(bin)) + 1) * period_ns * 1e-3);
       counts.push_back(n);
     }
   return nb::make_tuple(column(std::move(edges)), column(std::move(counts)));
