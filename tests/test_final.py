@@ -130,7 +130,7 @@ def test_the_loop_by_hand_of_the_documentation(root: Path, nanet_program: str, t
                 [nanet_program, name, *options, *more[name], "--json", f"{name}.json"], cwd=tmp_path,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
             )  # fmt: skip
-            assert f"nanet {name}: " in running[name].stdout.readline()
+            assert any(f"nanet {name}: " in line for line in iter(running[name].stdout.readline, ""))
         said = {"readout": running["readout"].communicate(timeout=PATIENCE_S)[0]}
         for name in ("trigger", "l0tp"):
             running[name].send_signal(signal.SIGTERM)
