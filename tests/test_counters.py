@@ -66,7 +66,8 @@ def test_every_counter_of_the_list_is_in_json_metrics_and_documentation(
     for counter in _core.counter_descriptions():
         name, inside = counter["name"], counter["family"]
         assert f"|`{inside}.{name}`|" in text or f"|`{name}`|" in text
-        if inside not in ("recorded", "program"):  # a replay records nothing, and has no torus
+        # A replay records nothing, and has no final trigger and no torus.
+        if inside not in ("recorded", "final", "final.card", "program"):
             assert name in (result[inside] if inside else result)
             assert counter in exported
         if metric := counter["metric"]:
@@ -76,6 +77,7 @@ def test_every_counter_of_the_list_is_in_json_metrics_and_documentation(
 
 def test_every_counter_has_one_place_in_the_views() -> None:
     from nanet.report import counters, tables
+    from nanet.report.final import CARD_OUTCOMES
 
     from nanet import _core
 
@@ -83,8 +85,16 @@ def test_every_counter_has_one_place_in_the_views() -> None:
     placed = [*counters.PLAIN, *counters.NOT_SHOWN, *counters.losses()]
     assert sorted(placed) == sorted(listed) and set(counters.HARMLESS) < set(counters.losses())
     assert counters.for_page()["losses"] == counters.losses()
-    shown = [name for name, _ in tables.losses(dict.fromkeys(listed, 1))]
-    assert shown == [name.replace("_", " ") for name in counters.losses()]
+    faults = counters.of_card_trigger(faults=True)
+    card = dict.fromkeys(faults, 1)
+    shown = [name for name, _ in tables.losses({**dict.fromkeys(listed, 1), "final": {"card": card}})]
+    named = [*counters.losses(), *(f"final trigger: {name}" for name in faults)]
+    assert shown == [name.replace("_", " ") for name in named]
+    assert counters.for_page()["card_faults"] == list(faults)
+    outcomes = counters.of_card_trigger(faults=False)
+    assert set(CARD_OUTCOMES) | {"primitives", "decisions"} == set(outcomes)
+    of_card = [line["name"] for line in _core.counter_descriptions() if line["family"] == "final.card"]
+    assert sorted([*faults, *outcomes]) == sorted(of_card)
 
 
 def test_replay(nanet: Callable[..., Any], tmp_path: Path, said: dict[str, set[str]]) -> None:

@@ -4,6 +4,10 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+import signal
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,8 +19,9 @@ from nanet.cli.readout import final_settings
 from nanet.config.sections import Card, Demo, Final, Trigger
 from nanet.config.values import trigger_masks
 from nanet.errors import UsageError
-from nanet.monitor.metrics import TriggerCollector
+from nanet.monitor.metrics import TriggerCollector, counters, family, present
 from nanet.monitor.state import State
+from nanet.report.counters import DECISIONS, of_card_trigger
 from nanet.report.final import (
     CARD_OUTCOMES,
     CARD_REFUSED,
@@ -26,7 +31,10 @@ from nanet.report.final import (
     decisions_line,
     default_latency_us,
     loop_line,
+    print_choke_beyond,
+    print_final,
 )
+from nanet.report.tables import count, losses
 from nanet.run.control import RunControl
 from nanet.run.live import View
 from nanet.run.ports import free_port_pair, free_ports, free_tcp_port
@@ -96,6 +104,50 @@ def test_delayed_triggers_are_late_and_never_answered(nanet: Callable[..., Any],
     assert "Slack of the triggers" in report
 
 
+@pytest.mark.serial
+def test_the_loop_by_hand_of_the_documentation(root: Path, nanet_program: str, tmp_path: Path) -> None:
+    """The commands of docs/ttc.md, on free ports and slower: the farm has every event of the trigger."""
+    block = re.search(r"```\n(B=.*?)```", (root / "docs" / "ttc.md").read_text(encoding="utf-8"), re.S)
+    assert block
+    variables, *commands = block[1].splitlines()
+    names = [word.split("=") for word in variables.split()]
+    given = [address for _, value in names for address in value.split(",")]
+    free = [*free_ports(4), free_port_pair()]
+    listen, send = (f"127.0.0.1:{port}" for port in free_ports(2))
+    ports = dict(zip(given, (f"127.0.0.1:{port}" for port in free), strict=True))
+    values = {f"${name}": ",".join(ports[one] for one in value.split(",")) for name, value in names}
+    more = {
+        "l0tp": ("--listen", send),
+        "trigger": ("--listen", listen, "--send", send, "--algorithm", "math", "--device", "cpu"),
+        "readout": ("--to", listen, "--speed", "0.0005", "--duration", "1"),
+    }
+    running: dict[str, subprocess.Popen[str]] = {}
+    try:
+        for command in commands:
+            program, name, *options = [values.get(w, w) for w in shlex.split(command, comments=True)]
+            assert program == "nanet"
+            running[name] = subprocess.Popen(
+                [nanet_program, name, *options, *more[name], "--json", f"{name}.json"], cwd=tmp_path,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+            )  # fmt: skip
+            assert any(f"nanet {name}: " in line for line in iter(running[name].stdout.readline, ""))
+        said = {"readout": running["readout"].communicate(timeout=PATIENCE_S)[0]}
+        for name in ("trigger", "l0tp"):
+            running[name].send_signal(signal.SIGTERM)
+            said[name] = running[name].communicate(timeout=PATIENCE_S)[0]
+    finally:
+        for process in running.values():
+            process.kill()
+    assert list(running) == ["l0tp", "trigger", "readout"]
+    found = {name: json.loads((tmp_path / f"{name}.json").read_text()) for name in running}
+    sent, boards, farm = found["trigger"]["final"], found["readout"]["final"], found["l0tp"]["farm"]
+    assert sent["decisions"] == sent["triggers"] + sent["joined"] + sent["dead"]
+    assert f"decisions = {count(sent['triggers'])} sent" in said["trigger"]
+    assert farm["triggered"] == sent["triggers"] == farm["complete"] + farm["incomplete"] > 0
+    assert sum(farm["answers"]) == boards["answered"] > 0
+    assert farm["twice"] == farm["untriggered"] == 0
+
+
 def check_card(loop: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
     """Account of a card that releases the triggers."""
     card = loop["card"]
@@ -139,11 +191,12 @@ def test_the_simulated_card_releases_the_triggers(nanet: Callable[..., Any]) -> 
 
 @gateware
 @pytest.mark.serial
-def test_a_choked_card_releases_nothing_until_l_after(nanet: Callable[..., Any]) -> None:
+def test_a_choked_card_releases_nothing_until_l_after(nanet: Callable[..., Any], tmp_path: Path) -> None:
     # L is 16 frames of 47; the choke begins after the first releases.
     done = nanet(
         "demo", "--final", "--card", "gateware", "--speed", "0.0005", "--duration", "0.6", "--latency-us",
-        "100", "--masks", "0/0/1/5", "--choke", "24+4", "--report", "", *RUN, timeout=200,
+        "100", "--masks", "0/0/1/5", "--choke", "24+4,90000+5", "--merge", "--report", "report", *RUN,
+        timeout=200,
     )  # fmt: skip
     result = json.loads(done.stdout)
     loop = check_loop(result)
@@ -154,6 +207,16 @@ def test_a_choked_card_releases_nothing_until_l_after(nanet: Callable[..., Any])
     assert result["choke"]["raised"] == 1
     assert result["triggers_in_time_share"] < 1
     assert f"{card['choked']} choked" in done.stderr
+    assert "final.choke: 90000+5 was not reached" in done.stderr and "24+4" not in done.stderr
+    assert result["merge"] is True
+    # Choked decisions are no triggers for the boards.
+    if not loop["late"]:
+        assert loop["answered_share"] == 1.0
+        assert "boards answered 100.00 %" in done.stderr
+    run = json.loads((tmp_path / "report" / "run.json").read_text())
+    assert sum(run["slack"]["slack"]["counts"]) == card["slack_us"]["n"] > 0
+    assert min(run["slack"]["slack"]["edges_us"]) > card["slack_us"]["min"]
+    assert "in the card to t + L, by the card's clock" in (tmp_path / "report" / "index.html").read_text()
 
 
 @gateware
@@ -228,18 +291,56 @@ def test_level_1_is_a_command(nanet: Callable[..., Any]) -> None:
     assert "level 1 runs on the CPU" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("option", "named"),
+    [
+        (("--record", "raw"), "card.record = 'raw'"),
+        (("--monitor", "8080"), "monitor.listen (--monitor) = '8080'"),
+        (("--burst-report", "bursts"), "trigger.burst_report = 'bursts'"),
+        (("--merge",), "card.merge = True"),
+        (("--card", "gateware"), "card.type (--card) = 'gateware'"),
+        (("--threads", "2"), "trigger.threads = 2"),
+        (("--final-boards", "127.0.0.1:9"), "final.boards (--final-boards) = '127.0.0.1:9'"),
+    ],
+)
+def test_level_1_refuses_options_that_it_does_not_read(
+    nanet: Callable[..., Any], option: tuple[str, ...], named: str, tmp_path: Path
+) -> None:
+    for check in ((), ("--check",)):
+        done = nanet("trigger", "--input", "mep", "--device", "cpu", *option, *check, status=2)
+        assert f"trigger.input = 'mep' with {named}: level 1 has no such option" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_options_that_do_not_fit_are_named(nanet: Callable[..., Any]) -> None:
     boards = ",".join(["127.0.0.1:7000"] * 4)
+    trigger = ("trigger", "--device", "cpu", "--check")
     for arguments, text in (
         (("readout", "--final-boards", boards, "--farm", "127.0.0.1:9"), "final.latency_us"),
         (("demo", "--final", "--nodes", "2"), "demo.nodes = 2"),
+        ((*trigger, "--choke", "5+1"), "final.choke = '5+1': needs --final-boards and --card gateware"),
+        ((*trigger, "--final-boards", boards, "--close-ticks", "300"), "final.close_ticks = 300: needs"),
+        (
+            (*trigger, "--final-boards", boards + ",127.0.0.1:7004"),
+            "5 addresses are given; give one for each of 4 boards",
+        ),
+        (
+            (*trigger, "--final-boards", boards, "--boards", "0,1"),
+            "4 addresses are given; give one for each of 2 boards",
+        ),
+        (
+            ("readout", "--final-boards", "127.0.0.1:0", "--farm", "127.0.0.1:9", "--latency-us", "10"),
+            "final.boards (--final-boards)",
+        ),
+        ((*trigger, "--boards", "0,1", "--merge"), "give --segment-bytes 12288, or leave --merge out"),
     ):
         assert text in nanet(*arguments, status=2).stderr
-    with pytest.raises(UsageError, match=r"final\.farm"):
+    nanet(*trigger, "--boards", "0,1", "--merge", "--segment-bytes", "12288")
+    with pytest.raises(UsageError, match=r"final\.boards \(--final-boards\) = .* need final\.farm"):
         final_settings(Final(final_boards=boards))
     for values, text in (
         ({"farm": "127.0.0.1:65535"}, "takes the next port too"),
-        ({"final_boards": "here"}, r"final\.boards"),
+        ({"final_boards": "here"}, r"final\.boards \(--final-boards\) = \"here\""),
         ({"masks": "1/2/1/1"}, "VALUE only bits of CARE"),
     ):
         with pytest.raises(UsageError, match=text):
@@ -254,6 +355,15 @@ def test_options_that_do_not_fit_are_named(nanet: Callable[..., Any]) -> None:
             Final(choke=wrong)
 
 
+@gateware
+def test_a_card_that_cannot_merge_names_one_remedy(nanet: Callable[..., Any]) -> None:
+    trigger = ("trigger", "--device", "cpu", "--check", "--boards", "0,1", "--merge")
+    for more in ((), ("--segment-bytes", "12288")):
+        done = nanet(*trigger, "--card", "gateware", *more, status=2)
+        assert "merge = true with 2 boards: the gateware card merges from 3 boards on" in done.stderr
+        assert "leave --merge out, or give --card socket --segment-bytes 12288" in done.stderr
+
+
 def test_page_and_metrics_show_the_loop(tmp_path: Path) -> None:
     file = tmp_path / "loop.json"
     control = RunControl(None, Trigger(), None, "", loop=str(file))
@@ -263,13 +373,24 @@ def test_page_and_metrics_show_the_loop(tmp_path: Path) -> None:
     events = {"events_complete": 4, "events_incomplete": 1, "events_twice": 0, "events_untriggered": 0}
     file.write_text(json.dumps({**board, **events}))
     final = control.result({"final": decisions})["final"]
-    families = {family.name: family for family in TriggerCollector(State())._final(final)}
-    values = {name: {s.labels["outcome"]: s.value for s in one.samples} for name, one in families.items()}
+    of_loop = TriggerCollector(State())._loop(final)
+    values = {one.name: {s.labels["outcome"]: s.value for s in one.samples} for one in of_loop}
     assert values == {
-        "nanet_final_decisions": decisions,
         "nanet_final_board_triggers": board,
         "nanet_final_events": {name.removeprefix("events_"): n for name, n in events.items()},
     }
+    assert metrics_of(final) == {DECISIONS: decisions}
+
+
+def metrics_of(final: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Decisions and faults among the metrics of a final trigger's JSON: by outcome, else under ''."""
+    result = {"final": final}
+    found = {
+        metric: present(lines, result) for metric, lines in counters().items()
+        if metric == DECISIONS or lines[0]["family"] == "final.card"
+    }  # fmt: skip
+    families = [family(metric, lines, result) for metric, lines in found.items() if lines]
+    return {one.name: {s.labels.get("outcome", ""): s.value for s in one.samples} for one in families}
 
 
 def test_boards_in_final_mode_refuse_what_they_cannot_keep() -> None:
@@ -300,7 +421,7 @@ def test_account_of_a_loop_that_has_not_begun() -> None:
         0.1,
     )
     assert loop["triggers_in_time_share"] == 0.0
-    assert "boards answered 0.00 %" in loop_line(loop)
+    assert "slack: no trigger" in loop_line(loop) and loop_line(loop).endswith("no trigger for the boards")
     view = View("title", 10.0)
     view.loop = loop
     console = Console(record=True, width=120)
@@ -310,9 +431,7 @@ def test_account_of_a_loop_that_has_not_begun() -> None:
 
 def test_account_of_a_loop_with_a_card() -> None:
     assert boards_latency_us(200, 0.0005) > 200 + 500
-    counts = dict.fromkeys(
-        (*CARD_OUTCOMES, "overflow", "missed", "time_lost", "differs", "out_of_time", "burst_mismatch"), 0
-    )
+    counts = dict.fromkeys((*CARD_OUTCOMES, *of_card_trigger(faults=True)), 0)
     slack = {"p50": 100.0, "p1": 90.0, "p0_1": 80.0, "min": 70.0, "n": 8}
     card = {
         **counts, "decisions": 10, "sent": 8, "late": 2, "differs": 1, "latency_us": 200.0,
@@ -328,8 +447,37 @@ def test_account_of_a_loop_with_a_card() -> None:
     assert loop["triggers_in_time_share"] == pytest.approx(0.8)
     assert (loop["latency_us"], loop["boards_latency_us"], loop["slack_us"]) == (200.0, 900.0, slack)
     assert "late 2" in loop_line(loop)
+    assert loop["answered_share"] == 1.0  # the card's late decisions are no triggers for the board
     said = decisions_line(loop["card"])
-    assert said == "10 decisions: 8 sent, 2 late, differ 1; released at t + L + 10 to 11 cycles"
-    families = {family.name: family for family in TriggerCollector(State())._final({**loop, "triggers": 8})}
-    late = [s.value for s in families["nanet_final_decisions"].samples if s.labels["outcome"] == "late"]
-    assert late == [2.0]
+    assert said == "10 decisions = 8 sent + 2 late; released at t + L + 10 to 11 cycles; differs 1"
+    assert losses({"final": {"card": card}})[-1] == ("final trigger: differs", 1)
+    result = {**loop, "triggers": 8, "card": {**card, "missed": 3, "primitives": 20}, "datagrams": 1}
+    values = metrics_of({**result, "send_errors": 0})
+    assert values[DECISIONS] == {
+        "triggers": 8, "joined": 0, "dead": 0, "late": 2, "early": 0, "choked": 0, "untimed": 0, "flushed": 0,
+    }  # fmt: skip
+    assert values["nanet_final_releases_missed"] == {"": 3}
+    assert values["nanet_final_releases_differing"] == {"": 1}
+    assert len(values) == 1 + len(of_card_trigger(faults=True))
+
+
+def test_the_trigger_prints_the_account_of_its_decisions() -> None:
+    console = Console(record=True, width=200)
+    software = {"primitives": 200, "decisions": 20, "triggers": 16, "joined": 3, "dead": 1}
+    print_final(console, software)
+    card = {
+        **dict.fromkeys((*CARD_OUTCOMES, *of_card_trigger(faults=True)), 0), "decisions": 10, "sent": 7,
+        "choked": 2, "time_lost": 1, "slack_us": {"p50": 100.0, "p0_1": 80.0, "min": 70.0, "n": 9},
+        "release_cycles": {"min": 10, "max": 11},
+    }  # fmt: skip
+    print_final(console, {"primitives": 20, "triggers": 7, "card": card})
+    card |= {"decisions": 0, "sent": 0, "choked": 0, "time_lost": 0, "slack_us": {"min": None, "n": 0}}
+    print_final(console, {"primitives": 0, "triggers": 0, "card": card})
+    print_choke_beyond(console, [(10, 5), (40, 2)], 40)
+    assert console.export_text().splitlines() == [
+        "final trigger: 20 decisions = 16 sent + 3 joined + 1 dead; kept 8.00 % of 200 primitives",
+        "final trigger: 10 decisions = 7 sent + 2 choked + 1 held; released at t + L + 10 to 11 cycles; "
+        "time lost 1; kept 35.00 % of 20 primitives; slack p50 100.0 µs p99.9 80.0 µs min 70.0 µs",
+        "final trigger: 0 decisions = 0 sent; kept 0.00 % of 0 primitives; slack: no trigger",
+        "final.choke: 40+2 was not reached: the run had 40 frames",
+    ]

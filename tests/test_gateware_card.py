@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 import reference_trigger as ref
 from reference_pcap import capture, pcap, udp_frame, write_pcap
 from reference_rings import PLANE as PM_PLANE
-from reference_traffic import Faults, Scenario, Sender, corrupt
+from reference_traffic import EOB, SOB, Faults, Scenario, Sender, corrupt
 
 from nanet import _core
 
@@ -96,6 +97,29 @@ def test_merged_frames(seed: int, tmp_path: Path) -> None:
     path.write_bytes(capture(scenario.datagrams(PLANE), random.Random(seed), scenario.foreign))
     got = check(path, merge=True)
     assert got["frames_unmerged"] < got["frames_in"] / 2
+
+
+def test_an_open_frame_keeps_its_place_in_the_merging_memory(
+    nanet: Callable[..., Any], tmp_path: Path
+) -> None:
+    """A replay has no timeout: a frame that misses a packet stays open. Every 64th after it has no room."""
+    path, lossy = tmp_path / "all.pcap", tmp_path / "lossy.pcap"
+    nanet("generate", "--events", 19_200, "--seed", 3, "--boards", "4", "--out", path)  # 300 frames
+    frames = list(ref.records(str(path)))
+
+    def lost(frame: bytes) -> bool:
+        data = frame[42:]
+        return data[1] == 2 and int.from_bytes(data[12:15], "little") == 20 and not data[3] & (SOB | EOB)
+
+    kept = [record for record in frames if not lost(record[0])]
+    assert len(kept) < len(frames)
+    lossy.write_bytes(pcap(kept))
+    assert check(path, merge=True)["frames_unmerged"] == 0
+    result = check(lossy, merge=True)
+    later = range(20 + 64, result["frames_in"], 64)
+    assert result["frames_incomplete"] == 1 and result["frames_unmerged"] == len(later) == 4
+    software, *_ = replay(lossy, "socket", ref.Options().core() | {"merge": True})
+    assert software["frames_unmerged"] == 0
 
 
 @pytest.mark.parametrize("seed", [4, 7, 11, 14])

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shlex
 import subprocess
 import sys
+import textwrap
 
 import pytest
-from nanet.cli.app import COMMANDS
+from nanet.cli.app import COMMANDS, command_function
 from nanet.cli.examples import EXAMPLES, WIDTH, lines_of
 
 # Prints the help of the given commands, separated by form feeds.
@@ -50,6 +52,18 @@ def test_examples_of_each_command_hold(helps: dict[str, str], name: str) -> None
             continue
         for option in (word for word in words if word.startswith("--")):
             assert re.search(rf"(^|[\s/│]){option}\b", said), f"{name} has no {option}"
+
+
+def test_paragraphs_fill_a_narrow_terminal() -> None:
+    environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", ALL, *COMMANDS], env=environment, capture_output=True, text=True, check=True
+    )
+    for name, said in zip(COMMANDS, done.stdout.split("\f"), strict=True):
+        shown = [line.strip() for line in said.splitlines()]
+        for paragraph in (inspect.getdoc(command_function(name)) or "").split("\n\n"):
+            words = re.sub(r"\s+", " ", paragraph)
+            assert set(textwrap.wrap(words, 78, break_on_hyphens=False)) <= set(shown), name
 
 
 def test_every_option_is_explained(helps: dict[str, str]) -> None:

@@ -28,6 +28,16 @@ def test_the_log_has_messages_results_and_errors(nanet, tmp_path: Path) -> None:
     assert "--log none/log" in nanet("--log", "none/log", "doctor", status=2).stderr
 
 
+def test_the_log_names_what_is_worth_a_look(nanet, tmp_path: Path) -> None:
+    nanet("generate", "--events", 200, "--out", "run.pcap")
+    shown = nanet("--log", "log", "replay", "run.pcap", "--boards", "0,1", "--device", "cpu").stdout
+    assert "worth a look\n" in shown
+    said = [line["message"] for line in lines(tmp_path / "log") if line["event"] == "message"]
+    (named,) = [message for message in said if message.startswith("worth a look")]
+    refused = lines(tmp_path / "log")[-2]["result"]["bad_packets"]["bad_board"]
+    assert named == f"worth a look: bad packet: bad board {refused}" and refused > 0
+
+
 def test_quiet_and_verbose(nanet) -> None:
     generate = ("generate", "--events", 200, "--out", "run.pcap")
     done = nanet("-q", *generate)

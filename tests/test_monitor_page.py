@@ -2,6 +2,7 @@
 """Monitor page in a browser."""
 
 import asyncio
+import json
 import re
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 import browser
 from monitored import Running
+from nanet.report.counters import of_card_trigger
+from nanet.report.final import CARD_OUTCOMES
 
 
 @pytest.mark.skipif(browser.find() is None, reason="no Chromium here: apt-get install chromium")
@@ -113,5 +116,35 @@ def test_the_page_reports_the_loss_of_the_trigger(running: Running, tmp_path: Pa
             await page.until("!document.querySelector('#banner').hidden")
             assert "Lost the trigger" in await page.value("document.querySelector('#banner').textContent")
             assert await page.value("document.body.classList.contains('stale')")
+
+    asyncio.run(look())
+
+
+@pytest.mark.skipif(browser.find() is None, reason="no Chromium here: apt-get install chromium")
+def test_the_page_shows_a_final_trigger(running: Running, tmp_path: Path) -> None:
+    """Rows of a card that releases the triggers: its faults, and words where no trigger was measured."""
+    card = dict.fromkeys((*CARD_OUTCOMES, *of_card_trigger(faults=True)), 0) | {"missed": 3}
+    loop = {
+        "latency_us": 200.0, "slack_us": {"n": 0, "p50": 0.0, "min": None}, "late": 0, "answered_share": None,
+        "events_complete": 0, "events_twice": 0,
+    }  # fmt: skip
+    final = {"triggers": 0, "primitives": 0, "joined": 0, "dead": 0, "card": card, "loop": loop}
+
+    async def look() -> None:
+        async with browser.browser(tmp_path) as page:
+            await page.open(running.url)
+            await page.until("window.nanet?.page.state?.trigger?.latency_us")
+            running.stop()
+            await page.until("nanet.page.state.ended && !nanet.page.dirty.size")
+            value = json.dumps(final)
+            await page.value(f"nanet.page.state.trigger.final = {value}; nanet.page.dirty.add('state'); 0")
+            await page.until("""!!document.querySelector('[data-key="final.card.missed"]')""")
+            for name in of_card_trigger(faults=True):
+                at = f"""document.querySelector('[data-key="final.card.{name}"]')"""
+                assert await page.value(f"{at}.textContent") == str(card[name])
+                assert await page.value(f"{at}.className") == ("bad" if card[name] else "")
+            shown = await page.value("document.querySelector('#run-table').innerText")
+            assert re.search(r"slack, median and least\s+no trigger", shown)
+            assert re.search(r"answered by the boards\s+no trigger", shown)
 
     asyncio.run(look())

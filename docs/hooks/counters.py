@@ -42,6 +42,8 @@ def tables() -> dict[str, str]:
         "downscaled": counter_table("downscaled"),
         "lost": counter_table("lost"),
         "recorded": counter_table("recorded"),
+        "final": counter_table("final"),
+        "final.card": counter_table("final.card"),
         "program": counter_table("program"),
         "stages": "|stage|from|to|\n|---|---|---|\n" + stages,
         "histograms": "|histogram|counts|\n|---|---|\n" + histograms,
@@ -51,7 +53,7 @@ def tables() -> dict[str, str]:
 def page(text: str) -> str:
     """The page with its tables written again; ValueError names a table that the page lacks."""
     for name, table in tables().items():
-        marked = re.compile(rf"(<!-- table: {name} -->\n\n?)(\|.*\n)*")
+        marked = re.compile(rf"(<!-- table: {re.escape(name)} -->\n\n?)(\|.*\n)*")
         if not marked.search(text):
             raise ValueError(f"{PAGE.name} has no marker '<!-- table: {name} -->': write it above the table")
         text = marked.sub(f"<!-- table: {name} -->\n\n{table}".replace("\\", r"\\"), text, count=1)
@@ -83,11 +85,12 @@ def rates(metrics: list[str], only_above_zero: bool) -> list[dict[str, Any]]:
 def dashboard(text: str) -> str:
     """The dashboard with the panels of the list written again: every metric is in one of the two."""
     from nanet.monitor.metrics import REFUSALS, counters
-    from nanet.report.counters import losses
+    from nanet.report.counters import losses, of_card_trigger
 
+    wrong = (*losses(), *of_card_trigger(faults=True))
     lost = [
         metric for metric, lines in counters().items()
-        if any(line["name"] in losses() or line["family"] in ("lost", "downscaled") for line in lines)
+        if any(line["name"] in wrong or line["family"] in ("lost", "downscaled") for line in lines)
     ]  # fmt: skip
     targets = {
         LOSSES: rates([*lost, *REFUSALS], only_above_zero=True),

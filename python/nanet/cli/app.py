@@ -8,6 +8,7 @@ sentence on standard error.
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import sys
 import time
@@ -121,6 +122,11 @@ def command_function(name: str) -> Callable[..., None]:
     return getattr(importlib.import_module(f"nanet.cli.{module}"), module)
 
 
+def _help_text(function: Callable[..., None]) -> str:
+    """Docstring of a command, each paragraph in one line, which the terminal's width wraps."""
+    return "\n\n".join(" ".join(part.split()) for part in (inspect.getdoc(function) or "").split("\n\n"))
+
+
 def make_app(arguments: Sequence[str]) -> typer.Typer:
     """Application with the command named in the arguments, or with all command names for the help."""
     app = typer.Typer(
@@ -139,11 +145,12 @@ def make_app(arguments: Sequence[str]) -> typer.Typer:
     for name, summary in sorted(COMMANDS.items(), key=lambda item: panels.index(_panel(item[0]))):
         if name == wanted:
             settings = {"allow_interspersed_args": name not in LAUNCHERS}
+            function = command_function(name)
             register = app.command(
-                name, cls=_Command, short_help=summary, epilog=epilog(name), context_settings=settings,
-                rich_help_panel=_panel(name),
+                name, cls=_Command, help=_help_text(function), short_help=summary, epilog=epilog(name),
+                context_settings=settings, rich_help_panel=_panel(name),
             )  # fmt: skip
-            register(command_function(name))
+            register(function)
         else:
             app.command(name, help=summary, rich_help_panel=_panel(name))(_stub)
     return app

@@ -16,13 +16,15 @@ import typer
 from nanet.cli.options import JsonFile, options
 from nanet.config.file import Config
 from nanet.config.sections import Card, Demo, DetectorFile, Final, Trigger
+from nanet.config.values import frame_ranges
 from nanet.errors import UsageError, describe_os_error
 from nanet.report.farm import print_farm
-from nanet.report.final import print_loop
+from nanet.report.final import print_choke_beyond, print_loop
 from nanet.report.output import account_closes, check_writable, console, working, write_json
 from nanet.run import host
 from nanet.run.core_options import core_options
 from nanet.run.demo import Chain, Outcome
+from nanet.run.final_trigger import check_card_options
 from nanet.run.namespaces import enter_user_namespace, in_user_namespace
 from nanet.run.process import StopFlag, stop_signals
 
@@ -41,13 +43,16 @@ def demo(
     algorithm: Annotated[str | None, typer.Option("--algorithm", help="As in `nanet trigger`.")] = None,
     threads: Annotated[int | None, typer.Option("--threads", help="As in `nanet trigger`.")] = None,
     card: Annotated[str | None, typer.Option("--card", help="As in `nanet trigger`.")] = None,
+    merge: Annotated[
+        bool | None, typer.Option("--merge/--no-merge", help="As in `nanet trigger`.", show_default=False)
+    ] = None,
     json_file: JsonFile = None,
 ) -> None:
     """The whole chain on this machine: boards, trigger, L0 trigger processor; with live view and report."""
     given = {"device": device, "algorithm": algorithm, "threads": threads}
     config.set(Trigger, **{name: value for name, value in given.items() if value is not None})
-    if card is not None:
-        config.set(Card, card=card)
+    of_card = {"card": card, "merge": merge}
+    config.set(Card, **{name: value for name, value in of_card.items() if value is not None})
     if config[Trigger].duration:
         config.set(Trigger, duration=0.0)  # the demo sets the duration
     settings = core_options(config)
@@ -92,6 +97,7 @@ def demo(
         with working(out, "writing the report …"):
             result["report"] = str(write_report(folder, config, outcome, section, speed, why, when, settings))
     conclude(out, result, outcome)
+    print_choke_beyond(out, frame_ranges(config[Final].choke), outcome.trigger["frames_in"])
     for link in outcome.links:
         said = ", ".join(f"{name} {n}" for name, n in link.items() if name != "by")
         out.print(f"emulated link ({link['by']}): {said}", markup=False)
@@ -109,10 +115,7 @@ def check_final(demo: Demo, card: Card, final: Final) -> None:
     ):
         if demo.final and wrong:
             raise UsageError(f"demo.final = true with {text}: leave one of them out")
-    if final.choke and not (demo.final and card.card == "gateware"):
-        raise UsageError(f"final.choke = {final.choke!r}: needs --final --card gateware")
-    if final.close_ticks and not (demo.final and card.card == "gateware"):
-        raise UsageError(f"final.close_ticks = {final.close_ticks}: needs --final --card gateware")
+    check_card_options(final, demo.final and card.card == "gateware", "--final --card gateware")
 
 
 def report_folder(name: str) -> Path | None:

@@ -12,7 +12,7 @@ import typer
 from nanet.cli.l0tp import histograms
 from nanet.cli.options import JsonFile, StatusFile, options
 from nanet.config.file import Config
-from nanet.config.options import core_values
+from nanet.config.options import core_values, named
 from nanet.config.sections import DetectorFile, Final, Readout
 from nanet.detector import load
 from nanet.errors import UsageError, starting
@@ -120,9 +120,8 @@ def final_settings(final: Final) -> dict[str, Any]:
         return {}
     if not final.farm or not final.latency_us:
         missing = "final.latency_us" if final.farm else "final.farm"
-        raise UsageError(
-            f"final.boards = {final.final_boards!r}: boards in final mode need {missing}: give it"
-        )
+        text = f"{named(Final, 'final_boards')} = {final.final_boards!r}"
+        raise UsageError(f"{text}: boards in final mode need {missing}: give it")
     return {"final_boards": final.final_boards, "farm": final.farm, "latency_us": final.latency_us}
 
 
@@ -145,6 +144,7 @@ def start_line(settings: dict[str, Any], pcap: str | None) -> str:
 
 def print_result(out: Any, result: dict[str, Any], settings: dict[str, Any]) -> None:
     """Prints packets sent, delays, faults and send errors."""
+    from nanet.report.final import slack_words
     from nanet.report.tables import count, counted, microseconds, rate
 
     out.print(
@@ -165,7 +165,7 @@ def print_result(out: Any, result: dict[str, Any], settings: dict[str, Any]) -> 
         final = result["final"]
         out.print(
             f"final trigger: {count(final['answered'])} of {count(final['triggers'])} triggers answered by "
-            f"the boards, {count(final['late'])} late, least slack {microseconds(final['slack_us']['min'])}"
+            f"the boards, {count(final['late'])} late; {slack_words(final['slack_us'])}"
         )
     for node in result["nodes"]:
         where = f" to node {node['node']} ({node['to']})" if len(result["nodes"]) > 1 else ""

@@ -15,14 +15,15 @@ import typer
 from nanet.cli.options import JsonFile, StatusFile, options
 from nanet.config.conditions import PM_COUNT
 from nanet.config.file import Config
-from nanet.config.options import core_values
 from nanet.config.sections import Card, DetectorFile, Final, Monitor, RealTime, Trigger
 from nanet.errors import UsageError, starting
 from nanet.files.provenance import SIDECAR, write_sidecar
+from nanet.report.final import print_choke_beyond, print_final
 from nanet.report.output import account_closes, check_folder, check_writable, console, write_json
 from nanet.run import host, realtime
 from nanet.run.control import RunControl
 from nanet.run.core_options import core_options
+from nanet.run.final_trigger import check_level1, final_settings
 from nanet.run.process import StatusWriter, StopFlag, status_writer, stop_signals
 from nanet.run.watching import Watching
 
@@ -43,12 +44,13 @@ def check(config: Config, json_file: str | None, status_file: str | None, loop: 
     from nanet.monitor.link import check_address
 
     if config[Trigger].input == "mep":
+        check_level1(config)
         settings = core_options(config)
         with starting():
             _core.Level1({**settings, "listen": settings["listen"].rpartition(":")[0] + ":0"})
         print(f"accepted: events at {settings['listen']} -> {settings['algorithm']} on cpu")
         return
-    settings, card = {**core_options(config), **final_settings(config[Final])}, config[Card]
+    settings, card = trigger_settings(config), config[Card]
     realtime.check_pinning(config[RealTime], settings)
     burst_report = config[Trigger].burst_report or None
     check_writable(json=json_file, keep_bad=card.keep_bad or None, burst_report=burst_report)
@@ -94,7 +96,7 @@ def trigger(
     if config[Trigger].input == "mep":
         level1(config, json_file, status_file)
         return
-    settings = {**core_options(config), **final_settings(config[Final])}
+    settings = trigger_settings(config)
     realtime.check_pinning(config[RealTime], settings)
     out = console(json_file)
     with (
@@ -126,12 +128,18 @@ def trigger(
         result["realtime_settings"] = settled.as_json()
         watching.finish(core, result)
         if status:
-            status.write({"result": result, "histograms": histograms(core), "monitor": core.monitor()})
+            status.write(
+                {"result": result, "histograms": histograms(core), "monitor": core.monitor(),
+                 "slack": card_slack(core)}
+            )  # fmt: skip
     result["host"] = host.describe()
     result["real_time"] = settings["real_time"]
     from nanet.report.tables import print_result
 
     print_result(out, result)
+    if "final" in result:
+        print_final(out, result["final"])
+        print_choke_beyond(out, settings["choke"], result["frames_in"])
     if result["send_errors"]:
         text = f"send errors: {result['send_errors']} datagrams were rejected by the network"
         remedy = f"no listener at {settings['send']}? Start it, or change trigger.send"
@@ -148,6 +156,7 @@ def level1(config: Config, json_file: str | None, status_file: str | None) -> No
     if config[Trigger].device not in ("auto", "cpu"):
         text = f"trigger.input = 'mep' with trigger.device = {config[Trigger].device!r}"
         raise UsageError(f"{text}: level 1 runs on the CPU: use --device cpu")
+    check_level1(config)
     settings = core_options(config)
     out = console(json_file)
     with status_writer(status_file) as status, stop_signals() as stop:
@@ -194,9 +203,10 @@ def print_level1(out: Console, result: dict[str, Any]) -> None:
             out.print(f"[yellow]{count(n)} {name.replace('_', ' ')}[/]")
 
 
-def final_settings(final: Final) -> dict[str, Any]:
-    """Settings of the core for the final trigger; empty without it."""
-    return core_values(final) if final.final_boards else {}
+def trigger_settings(config: Config) -> dict[str, Any]:
+    """Settings of the core's Trigger. UsageError for options that exclude each other."""
+    settings = core_options(config)
+    return {**settings, **final_settings(config, settings)}
 
 
 def start_line(settings: dict[str, Any], executor: str) -> str:
@@ -226,6 +236,12 @@ def histograms(core: Any) -> dict[str, dict[str, Any]]:
     return {
         stage: {"edges_us": edges, "counts": counts} for stage, (edges, counts) in core.histograms().items()
     }
+
+
+def card_slack(core: Any) -> dict[str, Any] | None:
+    """Slack of the decisions of a card that releases the triggers, for JSON; None without one."""
+    found = core.final_slack()
+    return {"edges_us": found[0], "counts": found[1]} if found else None
 
 
 def run(

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import attrs
 
 from nanet.config import sections
-from nanet.config.options import Section, key_of, toml_value
+from nanet.config.options import Section, flag_words, key_of, toml_value
 from nanet.errors import UsageError, describe_os_error, near
 
 S = TypeVar("S", bound=Section)
@@ -65,14 +65,22 @@ class Config:
 
     @contextlib.contextmanager
     def sourced(self) -> Iterator[None]:
-        """Prefixes a UsageError that starts with a key, such as card.listen, with the origin of its value."""
+        """Prefixes a UsageError that starts with a key, such as card.listen, with the origin of its value.
+
+        A flag with another name than the key follows it: final.boards (--final-boards).
+        """
         try:
             yield
         except UsageError as error:
-            named = re.match(r"(\w+)\.(\w+)(: | = )", str(error))
-            if not named or named[1] not in (section.name for section in sections.ALL):
+            found = re.match(r"(\w+)\.(\w+)(?: \(--[\w-]+\))?(?=: | = )", str(error))
+            home = next((section for section in sections.ALL if found and section.name == found[1]), None)
+            if not found or not home:
                 raise
-            raise UsageError(f"{self.source(named[1], named[2])}{error}") from error
+            fields = {key_of(field): field for field in attrs.fields(home)}
+            flag = flag_words(fields[found[2]]) if found[2] in fields else ""
+            key = f"{found[1]}.{found[2]}{flag}"
+            rest = str(error)[found.end() :]
+            raise UsageError(f"{self.source(found[1], found[2])}{key}{rest}") from error
 
     def toml(self, *wanted: type[Section]) -> str:
         """The sections as TOML, all keys with their values in effect."""

@@ -50,9 +50,21 @@ def right_values(field: attrs.Attribute) -> str:
     return _TYPE_NAMES[meta["type"]]
 
 
+def flag_words(field: attrs.Attribute) -> str:
+    """The flag of a field in parentheses, if it is not named like the key; else empty."""
+    flag = flag_of(field)
+    return "" if flag == "--" + key_of(field).replace("_", "-") else f" ({flag})"
+
+
+def named(section: type[Section], name: str) -> str:
+    """Key of a field for a message, with its flag if that has another name: final.boards (--final-boards)."""
+    field = getattr(attrs.fields(section), name)
+    return f"{section.name}.{key_of(field)}{flag_words(field)}"
+
+
 def _origin(instance: Section, field: attrs.Attribute, value: Any) -> str:
     shown = json.dumps(value) if isinstance(value, str | bool | int | float | list) else repr(value)
-    return f"{instance.name}.{field.metadata['key'] or field.name} = {shown}"
+    return f"{named(type(instance), field.name)} = {shown}"
 
 
 def _validate(instance: Section, field: attrs.Attribute, value: Any) -> None:

@@ -18,13 +18,14 @@ from prometheus_client.registry import Collector
 
 from nanet.monitor.histograms import EDGES_S
 from nanet.monitor.state import State
-from nanet.report.final import CARD_REFUSED
+from nanet.report.counters import DECISIONS, inside
 
 # Labelled metrics: label and help text. Every other metric of the core's list has one counter.
 LABELLED = {
     "nanet_primitives_withheld": ("reason", "Events without a primitive sent, by reason."),
     "nanet_packets_lost": ("reason", "Valid packets that were not used, by reason."),
     "nanet_packets_recorded": ("outcome", "Packets by outcome of their recording."),
+    DECISIONS: ("outcome", "Decisions of the final trigger, by outcome."),
     "nanet_torus_cells": ("outcome", "Cells of reliable links of the torus, by outcome."),
 }
 # Counts by name of a refusal (docs/formats.md): metric -> key of the JSON, help text.
@@ -67,8 +68,13 @@ def label_value(line: dict[str, str]) -> str:
     return f"downscaled_{line['name']}" if line["family"] == "downscaled" else line["name"]
 
 
+def present(lines: list[dict[str, str]], s: dict[str, Any]) -> list[dict[str, str]]:
+    """Counters of a metric that a snapshot has: without --record no `recorded`, without a card no `card`."""
+    return [line for line in lines if inside(s, line["family"])]
+
+
 def _value(line: dict[str, str], s: dict[str, Any]) -> float:
-    return float((s[line["family"]] if line["family"] else s)[line["name"]])
+    return float(inside(s, line["family"])[line["name"]])
 
 
 class TriggerCollector(Collector):
@@ -101,8 +107,8 @@ class TriggerCollector(Collector):
             settings.add_metric([setting["name"], setting["state"]], 1.0)
         yield settings
         for metric, lines in counters().items():
-            if all(not line["family"] or s.get(line["family"]) for line in lines):  # recorded: with --record
-                yield family(metric, lines, s)
+            if there := present(lines, s):
+                yield family(metric, there, s)
         for name, (key, text) in REFUSALS.items():
             refused = CounterMetricFamily(name, text, labels=["reason"])
             for reason, value in s[key].items():
@@ -110,7 +116,7 @@ class TriggerCollector(Collector):
             yield refused
         yield from self._run(s)
         if "final" in s:
-            yield from self._final(s["final"])
+            yield from self._loop(s["final"])
         yield from self._gauges(s)
         yield from self._physics()
         yield self._latency()
@@ -160,17 +166,7 @@ class TriggerCollector(Collector):
                 float(conditions.get("refused", 0)),
             )  # fmt: skip
 
-    def _final(self, final: dict[str, Any]) -> Iterator[Metric]:
-        decisions = CounterMetricFamily(
-            "nanet_final_decisions", "Decisions of the final trigger, by outcome.", labels=["outcome"]
-        )
-        for outcome in ("triggers", "joined", "dead"):
-            decisions.add_metric([outcome], float(final[outcome]))
-        card = final.get("card", {})  # releases the triggers
-        for outcome in CARD_REFUSED:
-            if outcome in card:
-                decisions.add_metric([outcome], float(card[outcome]))
-        yield decisions
+    def _loop(self, final: dict[str, Any]) -> Iterator[Metric]:
         loop = final.get("loop")
         if not loop:
             return

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -48,7 +48,8 @@ def closed_loop(
 
     triggers_in_time_share: triggers that boards answered, of those sent times the boards, without those
     that still wait for t + L. With a card that releases the triggers, those which it refused count as sent;
-    L and slack are the card's. Times in µs of the experiment, *_wall_us of this host.
+    L and slack are the card's. answered_share: of the triggers sent alone. Times in µs of the experiment,
+    *_wall_us of this host.
     """
     sent, boards, farm = trigger.get("final"), readout.get("final"), l0tp.get("farm")
     if not (sent and boards and farm):
@@ -56,10 +57,12 @@ def closed_loop(
     card = sent.get("card")  # releases the triggers
     held = boards["triggers"] - sum(boards[key] for key in OUTCOMES)  # wait for t + L
     refused = sum(card[key] for key in CARD_REFUSED) if card else 0
-    wanted = (sent["triggers"] + refused) * len(boards["boards"]) - held
+    due = sent["triggers"] * len(boards["boards"]) - held
+    wanted = due + refused * len(boards["boards"])
     timing = card or boards
     return {
         "triggers_in_time_share": min(boards["answered"] / wanted, 1.0) if wanted > 0 else 0.0,
+        "answered_share": min(boards["answered"] / due, 1.0) if due > 0 else None,
         "events_complete": farm["complete"],
         "events_incomplete": farm["incomplete"],
         "events_twice": farm["twice"],
@@ -80,44 +83,80 @@ def closed_loop(
     }
 
 
+def slack_words(slack: Mapping[str, Any]) -> str:
+    """Percentiles of a slack; without a trigger in time there are none."""
+    from nanet.report.tables import microseconds
+
+    if not slack.get("n"):
+        return "slack: no trigger"
+    return (
+        f"slack p50 {microseconds(slack['p50'])} p99.9 {microseconds(slack['p0_1'])} "
+        f"min {microseconds(slack['min'])}"
+    )
+
+
 def loop_line(loop: Mapping[str, Any]) -> str:
     """The closed loop in one line."""
-    from nanet.report.tables import count, duration, microseconds
+    from nanet.report.tables import count, duration
 
-    slack = loop["slack_us"]
-    in_time = 100 * loop["triggers_in_time_share"]
     here = f" ({duration(loop['latency_wall_us'])} here)" if loop["latency_wall_us"] else ""
     late = loop["late"] + (loop["card"]["late"] if "card" in loop else 0)
+    share = loop["answered_share"]
+    answered = "no trigger for the boards" if share is None else f"boards answered {100 * share:.2f} %"
     return (
-        f"L {duration(loop['latency_us'])}{here} · kept {100 * loop['kept_share']:.2f} % · slack "
-        f"p50 {microseconds(slack['p50'])} p99.9 {microseconds(slack['p0_1'])} "
-        f"min {microseconds(slack['min'])} · late {count(late)} · "
-        f"dead {100 * loop['dead_share']:.2f} % · boards answered {in_time:.2f} %"
+        f"L {duration(loop['latency_us'])}{here} · kept {100 * loop['kept_share']:.2f} % · "
+        f"{slack_words(loop['slack_us'])} · late {count(late)} · "
+        f"dead {100 * loop['dead_share']:.2f} % · {answered}"
     )
+
+
+def decisions_words(account: Mapping[str, Any]) -> str:
+    """Decisions as the sum of their outcomes; held: those that wait for t + L."""
+    from nanet.report.tables import count
+
+    known = {key: account[key] for key in CARD_OUTCOMES if key in account}
+    shown = [f"{count(number)} {key}" for key, number in known.items() if number or key == "sent"]
+    if held := account["decisions"] - sum(known.values()):
+        shown.append(f"{count(held)} held")
+    return f"{count(account['decisions'])} decisions = {' + '.join(shown)}"
 
 
 def decisions_line(card: Mapping[str, Any]) -> str:
-    """Account of the decisions in a card that releases the triggers."""
+    """Account of the decisions in a card that releases the triggers, and what went wrong."""
+    from nanet.report.counters import of_card_trigger
     from nanet.report.tables import count
 
-    outcomes = ", ".join(f"{count(card[key])} {key}" for key in CARD_OUTCOMES if card[key] or key == "sent")
     cycles = card["release_cycles"]
-    wrong = "".join(
-        f", {text} {count(card[key])}"
-        for key, text in (
-            ("overflow", "packets not decided"),
-            ("missed", "missed"),
-            ("time_lost", "time lost"),
-            ("out_of_time", "packets out of time"),
-            ("burst_mismatch", "bursts without their SOB"),
-            ("differs", "differ"),
-        )
-        if card[key]
-    )
-    return (
-        f"{count(card['decisions'])} decisions: {outcomes}{wrong}; released at t + L + "
-        f"{cycles['min']} to {cycles['max']} cycles"
-    )
+    released = f"released at t + L + {cycles['min']} to {cycles['max']} cycles"
+    wrong = [
+        f"{name.replace('_', ' ')} {count(card[name])}" for name in of_card_trigger(faults=True) if card[name]
+    ]
+    return "; ".join([decisions_words(card), *([released] if card["sent"] else []), *wrong])
+
+
+def print_final(out: Any, final: Mapping[str, Any]) -> None:
+    """Prints the account of a trigger: decisions, share kept; with a card, slack and releases."""
+    from nanet.report.tables import count
+
+    card = final.get("card")
+    kept = final["triggers"] / final["primitives"] if final["primitives"] else 0.0
+    parts = [
+        decisions_line(card) if card else decisions_words({**final, "sent": final["triggers"]}),
+        *([f"{count(final['passed'])} of them late frames' periods"] if final.get("passed") else []),
+        f"kept {100 * kept:.2f} % of {count(final['primitives'])} primitives",
+        *([slack_words(card["slack_us"])] if card else []),
+    ]
+    out.print(f"final trigger: {'; '.join(parts)}", highlight=False, markup=False, soft_wrap=True)
+
+
+def print_choke_beyond(out: Any, ranges: Sequence[tuple[int, int]], frames: int) -> None:
+    """Names the ranges of final.choke that begin after the last frame of the run."""
+    from nanet.report.tables import counted
+
+    for first, number in ranges:
+        if first >= frames:
+            text = f"final.choke: {first}+{number} was not reached: the run had {counted(frames, 'frame')}"
+            out.print(text, style="yellow", highlight=False, markup=False, soft_wrap=True)
 
 
 def print_loop(out: Any, loop: Mapping[str, Any]) -> None:

@@ -191,9 +191,10 @@ def tail(histograms: Mapping[str, Mapping[str, Any]], deadline_us: float) -> str
 
 
 def slack(histograms: Mapping[str, Mapping[str, Any]]) -> str:
-    """Slack of the triggers at the boards against zero: late ones at negative times."""
+    """Slack of the triggers against zero: late ones, where they have a time, at negative times."""
     figure, axes = _figure(4.6, 3.1)
-    early, late = (_arrays(histograms[name]) for name in ("slack", "late_by"))
+    none: dict[str, Any] = {"edges_us": [], "counts": []}
+    early, late = (_arrays(histograms.get(name, none)) for name in ("slack", "late_by"))
     edges, counts = np.concatenate([-late[0], early[0]]), np.concatenate([late[1], early[1]])
     if counts.sum():
         low, high = min(edges.min(), 0.0), max(edges.max(), 1.0)

@@ -50,7 +50,7 @@ class Run:
     series: list[dict[str, float]] = attrs.field(factory=list)  # t, events, lost
     detector: str = ""  # its file; "": NA62's
     final: dict[str, Any] = attrs.field(factory=dict)  # account of the closed loop
-    slack: dict[str, Any] = attrs.field(factory=dict)  # histograms of the triggers at the boards
+    slack: dict[str, Any] = attrs.field(factory=dict)  # histograms of slack and late_by
     notes: list[str] = attrs.field(factory=list)  # reasons for an unfit host, and other notes
 
 
@@ -247,8 +247,10 @@ def _final(run: Run) -> str:
     slack = _figure(
         "Slack",
         lambda: plots.slack(run.slack),
-        f"Time from a trigger's arrival at a board to t + L{' of the boards' if 'card' in loop else ''}, by "
-        "the board's clock. Left of zero: late, never answered.",
+        "Time from a decision in the card to t + L, by the card's clock. Late decisions are counted only."
+        if "card" in loop
+        else "Time from a trigger's arrival at a board to t + L, by the board's clock. Left of zero: late, "
+        "never answered.",
     )
     return f"<h2>Final trigger</h2><p>{html.escape(loop_line(loop))}</p>{_grid(slack, _rows(rows))}"
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.table import Table
+from rich.text import Text
 
-from nanet.report import counters
+from nanet.report import counters, log
 from nanet.report.output import account, account_closes
 
 STAGES = ("gather", "queue", "build", "reconstruct", "post", "send", "total")
@@ -95,6 +96,8 @@ def losses(result: Mapping[str, Any]) -> list[tuple[str, int]]:
     rows += [(f"downscaled: {name}", value) for name, value in result.get("downscaled", {}).items()]
     rows += [(f"not MGP: {name}", value) for name, value in result.get("not_mgp", {}).items()]
     rows += [(key, result.get(key, 0)) for key in counters.losses()]
+    card = counters.inside(result, "final.card")
+    rows += [(f"final trigger: {name}", card.get(name, 0)) for name in counters.of_card_trigger(faults=True)]
     downs = int(result.get("card_figures", {}).get("interface_downs", 0))
     rows.append(("interface went down", downs))
     rows.append(("choke raised", result.get("choke", {}).get("raised", 0)))
@@ -144,8 +147,10 @@ def print_result(out: Console, result: Mapping[str, Any]) -> None:
         table = _plain_table()
         for name, value in small:
             table.add_row(f"[dim]{name}[/]", count(value))
-        out.print("\n[bold]worth a look[/]")
+        out.print()
+        out.print(Text("worth a look", style="bold"))
         out.print(table)
+        log.line("info", "message", message=f"worth a look: {', '.join(f'{n} {v}' for n, v in small)}")
     if any(stage.get("n") for stage in result.get("latency_us", {}).values()):
         out.print()
         out.print(latency_table(result["latency_us"]))
@@ -176,9 +181,9 @@ def card_line(figures: Mapping[str, Any]) -> str:
     cycles = [figures[f"closing_cycles_{name}"] for name in ("p50", "p99", "max")]
     times = " / ".join(f"{value:.0f}" for value in cycles)
     nanoseconds = " / ".join(f"{value * CARD_CYCLE_NS:.0f}" for value in cycles)
-    measured = f"{times} cycles = {nanoseconds} ns" if figures["events"] else "–"
+    measured = f"packet to event {times} cycles = {nanoseconds} ns (p50 / p99 / max of the card's counters)"
     return (
-        f"card: packet to event {measured} (p50 / p99 / max of the card's counters); "
+        f"card: {measured if figures['events'] else 'no event'}; "
         f"{count(int(figures['firmware_requests']))} requests to the firmware; "
         f"simulated at {figures['cycles_per_s'] / 1e6:.2f} M cycles/s"
     )

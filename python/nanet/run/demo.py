@@ -562,8 +562,14 @@ class Chain:
             totals([result for result in nodes if result is not None]),
             merged_histograms([final["histograms"] for final in finals]),
             finals[0]["monitor"], readout, l0tp, self.series, nodes, farm_account(readout, l0tp),
-            final, self.readout.final.get("histograms", {}), links,
+            final, self._slack(), links,
         )  # fmt: skip
+
+    def _slack(self) -> dict[str, Any]:
+        """Slack of the decisions in a card that releases the triggers, else of the triggers at the boards."""
+        assert self.readout
+        card = self.triggers[0].final.get("slack")
+        return {"slack": card} if card else self.readout.final.get("histograms", {})
 
     def _result(self, program: Program) -> dict[str, Any] | None:
         """Result of a node; None if it died and others live."""

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "nanet/stats/counter.hpp"
+#include "nanet/stats/counter_list.hpp"
 #include "nanet/ttc/masks.hpp"
 #include "nanet/units.hpp"
 
@@ -22,13 +23,14 @@ struct CardTriggerOptions {
 };
 
 // decisions = sent + joined + late + early + dead + choked + untimed + flushed, once the memory is empty.
+// time_lost: SOBs in a burst, bunch errors, slips, losses of lock. out_of_time: packets used whose frame has
+// no period within the last L.
 struct CardTriggerCounts {
-  stats::Counter primitives, decisions, sent, joined, late, early, dead, choked, untimed, flushed;
-  stats::Counter overflow;        // packets of answers that the unit did not decide
-  stats::Counter missed;          // releases behind their period
-  stats::Counter lost;            // losses of time: SOBs in a burst, bunch errors, slips, losses of lock
-  stats::Counter out_of_time;     // packets used whose frame has no period within the last L
-  stats::Counter burst_mismatch;  // bursts whose number does not follow the SOBs; untimed
+#define NANET_LINE(name, metric, text) stats::Counter name;
+#define NANET_SKIP(name, metric, text)
+  NANET_CARD_TRIGGER_COUNTERS(NANET_LINE, NANET_SKIP)
+#undef NANET_SKIP
+#undef NANET_LINE
   // Triggers of SOB, EOB, choke on and choke off that have left.
   std::array<stats::Counter, 4> specials;
   // Slack t + L - now of the decisions that were placed, in periods: counts by bin (register histogram).

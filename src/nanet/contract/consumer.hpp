@@ -255,6 +255,7 @@ struct SharedReader {
   std::uint64_t reference = 0;  // n of a recent event
   std::uint32_t lock = 0;       // protects `finished`
   std::uint32_t overrun = 0;    // the card has lapped a reader
+  std::uint32_t merged = 0;     // a reader of segments has met a merged buffer
 };
 
 // done: lap of each finished entry, shape.events words.

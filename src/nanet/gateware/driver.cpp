@@ -127,8 +127,17 @@ void Driver::open(const card::ClopOptions& o, const std::vector<contract::View>&
   if (o.merge) {
     require(read(NANET_AT(merge)) & NANET_REGS__MERGE__BUILT_bm,
             "merge = true: this card was built without merging: leave --merge out");
-    require(shape.segment_bytes == 8192, "segment_bytes = " + std::to_string(shape.segment_bytes) +
-                                             ": the gateware card merges segments of 8192 bytes only");
+    constexpr std::uint32_t merged_segment = 8192;
+    const auto least = static_cast<std::uint32_t>(
+        (contract::merged_buffer_bytes - contract::frame_header_bytes) / merged_segment);
+    require(shape.gather != contract::Gather::frame || o.rules.boards == 0 || shape.boards >= least,
+            "merge = true with " + std::to_string(shape.boards) + (shape.boards == 1 ? " board" : " boards") +
+                ": the gateware card merges from " + std::to_string(least) +
+                " boards on; leave --merge out, or give --card socket --segment-bytes " +
+                std::to_string(card::merging_segment(shape.boards)));
+    require(shape.segment_bytes == merged_segment,
+            "segment_bytes = " + std::to_string(shape.segment_bytes) +
+                ": the gateware card merges segments of 8192 bytes only");
     card::check_merging(shape, o.rules.boards, o.window_lsb);
   }
   require(d.log2_page >= 12 && d.log2_page <= 21, "log2_page must be 12 to 21");

@@ -83,7 +83,7 @@ void TriggerUnit::read(card::CardTriggerCounts& c) {
   next();  // EOBs
   std::uint64_t lost = 0;
   for (unsigned i = 0; i < 4; ++i) lost += next();  // SOB in a burst, bunch errors, slips, losses of lock
-  c.lost.set(lost);
+  c.time_lost.set(lost);
   for (unsigned i = 0; i < 3; ++i) next();  // frames corrected, refused, with a bad stop bit
   c.out_of_time.set(next());
   c.burst_mismatch.set(next());

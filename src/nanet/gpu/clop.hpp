@@ -213,7 +213,8 @@ NANET_DEVICE_CODE bool take_segments(const Clop& clop, Work& work, std::byte* to
   return work.missing == 0;
 }
 
-// Payload i in the CLOP, which must be readable by this thread.
+// Payload i in the CLOP, which must be readable by this thread. A merged buffer has none: its rows are no
+// packets.
 NANET_DEVICE_CODE Payload clop_payload(const Clop& clop, const Work& work, unsigned i) {
   const contract::Shape& shape = clop.shape;
   const std::byte* const buffer = clop.clop + shape.buffer_bytes() * work.buffer;
@@ -223,6 +224,12 @@ NANET_DEVICE_CODE Payload clop_payload(const Clop& clop, const Work& work, unsig
   // Frame: u16 bytes of the board's entry in the header. Packets: u16 length in the packet's own.
   const std::uint32_t said =
       *reinterpret_cast<const std::uint32_t*>(frame ? buffer + 8 + std::size_t{4} * i : at + 4) & 0xFFFF;
+  constexpr auto layout = offsetof(contract::FrameHeader, layout);
+  static_assert(layout % 4 == 0);
+  if (frame && (*reinterpret_cast<const std::uint32_t*>(buffer + layout) & 0xFF) != 0) {
+    Access::put(clop.state->merged, std::uint32_t{1});
+    return {at, 0};
+  }
   return {at, said < room ? said : room};
 }
 
@@ -267,7 +274,8 @@ NANET_DEVICE_CODE unsigned payloads(const Clop& clop) {
 }
 
 // Payload i: a packet with its header (gather packets), or the packets of board i, each at a 16 B boundary
-// (gather frame). Never exceeds the buffer, for any content. In the copy of receive(), if it made one.
+// (gather frame). Never exceeds the buffer, for any content. In the copy of receive(), if it made one. Empty
+// where the card has merged the frame; SharedReader::merged is then set.
 NANET_DEVICE_CODE Payload payload(const Clop& clop, const Work& work, unsigned i) {
   if (work.copy) return {work.copy + std::size_t{work.stride} * i, work.bytes[i]};
   if (clop.mailbox.input) detail::await_entry(clop, work);
@@ -370,20 +378,17 @@ class GpuClop {
   // again.
   const Clop& begin() {
     *stop_ = 0;
-    contract::SharedReader state;
-    check(cudaMemcpy(&state, clop_.state, sizeof state, cudaMemcpyDeviceToHost), "reading the state");
-    state.claimed = state.finished;
-    check(cudaMemcpy(clop_.state, &state, sizeof state, cudaMemcpyHostToDevice), "writing the state");
+    contract::SharedReader again = state();
+    again.claimed = again.finished;
+    check(cudaMemcpy(clop_.state, &again, sizeof again, cudaMemcpyHostToDevice), "writing the state");
     return clop_;
   }
   // The kernel finishes the entries written so far, and ends.
   void stop() noexcept { contract::HostAccess::release(*stop_, std::uint32_t{1}); }
   // After the kernel has ended: whether the card has lapped it.
-  bool overrun() const {
-    contract::SharedReader state;
-    check(cudaMemcpy(&state, clop_.state, sizeof state, cudaMemcpyDeviceToHost), "reading the state");
-    return state.overrun != 0;
-  }
+  bool overrun() const { return state().overrun != 0; }
+  // After the kernel has ended: whether the card merges frames (ClopOptions::merge). payload() was empty.
+  bool merged() const { return state().merged != 0; }
 
   static void check(cudaError_t status, const char* what) {
     if (status != cudaSuccess)
@@ -391,6 +396,11 @@ class GpuClop {
   }
 
  private:
+  contract::SharedReader state() const {
+    contract::SharedReader seen;
+    check(cudaMemcpy(&seen, clop_.state, sizeof seen, cudaMemcpyDeviceToHost), "reading the state");
+    return seen;
+  }
   void make(const contract::View& view) {
     check(cudaHostRegister(host_, view.bytes, cudaHostRegisterMapped | cudaHostRegisterPortable),
           "registering the CLOP");

@@ -173,6 +173,16 @@ TEST(DeviceClop, PayloadsStayInsideTheBuffer) {
   EXPECT_EQ(payload(consumer.clop, work, 1).at, view.segment(3, 1));
   EXPECT_EQ(payload(consumer.clop, work, 1).bytes, 256u);
 
+  // A merged buffer has rows, no packets.
+  EXPECT_EQ(consumer.state.merged, 0u);
+  header.layout = contract::Layout::merged;
+  EXPECT_EQ(payload(consumer.clop, work, 0).bytes, 0u);
+  EXPECT_EQ(consumer.state.merged, 1u);
+  alignas(16) std::array<std::byte, 512> copy{};
+  receive(consumer.clop, work, copy.data(), 256);
+  EXPECT_EQ(payload(consumer.clop, work, 1).bytes, 0u);
+  work.copy = nullptr;
+
   contract::Shape shape = small();
   shape.gather = contract::Gather::packets;
   shape.packets = 3;

@@ -67,6 +67,7 @@ struct PyTrigger {
           algorithm = t.algorithm;
           threads = t.threads;
           gather = t.clop.gather == contract::Gather::frame ? "frame" : "packets";
+          merge = t.clop.merge;
           return t;
         }()) {}
 
@@ -84,6 +85,7 @@ struct PyTrigger {
     d["algorithm"] = algorithm;
     d["threads"] = threads;
     d["gather"] = gather;
+    d["merge"] = merge;
     d["buffers"] = core.buffers();
     d["card"] = std::string(core.card_name());
     add_card_figures(d, core.card_figures());
@@ -98,6 +100,7 @@ struct PyTrigger {
   double timeout_us, deadline_us;
   std::string algorithm, gather, device;
   unsigned threads = 1;
+  bool merge = false;
   std::size_t channels = pm_count;
   std::unique_ptr<stats::SharedEventRing> event_ring;  // shared with a monitor
   trigger::Trigger core;
@@ -276,6 +279,14 @@ void bind_trigger(nb::module_& m) {
       .def("monitor",
            [](const PyTrigger& t) { return monitor(t.core.physics(), t.core.conditions(), t.channels); })
       .def("histograms", [](const PyTrigger& t) { return histograms(t.core.accounting()); })
+      .def(
+          "final_slack",
+          [](const PyTrigger& t) {
+            const auto* final = t.core.final_trigger();
+            return final && final->card() ? nb::object(card_slack(*final->card())) : nb::object(nb::none());
+          },
+          "Slack of the decisions of a card that releases the triggers: upper edges (us) and counts; else "
+          "None.")
       .def_prop_ro("listening", [](const PyTrigger& t) {
         std::vector<std::string> out;
         for (const auto& e : t.core.listening()) out.push_back(os::to_string(e));

@@ -112,23 +112,13 @@ nb::dict burst_dict(const trigger::BurstReport& r) {
 
 // Account of a card that decides and releases the triggers. Slack in us, from the bins' lower limits.
 void add_card_trigger(nb::dict& f, const card::CardTriggerCounts& c, Timestamp latency,
-                      std::uint64_t differs) {
+                      const trigger::FinalTrigger::Counters& here) {
   nb::dict account;
-  for (const auto& [key, counter] : {std::pair{"decisions", &c.decisions},
-                                     {"sent", &c.sent},
-                                     {"joined", &c.joined},
-                                     {"late", &c.late},
-                                     {"early", &c.early},
-                                     {"dead", &c.dead},
-                                     {"choked", &c.choked},
-                                     {"untimed", &c.untimed},
-                                     {"flushed", &c.flushed},
-                                     {"overflow", &c.overflow},
-                                     {"missed", &c.missed},
-                                     {"time_lost", &c.lost},
-                                     {"out_of_time", &c.out_of_time},
-                                     {"burst_mismatch", &c.burst_mismatch}})
-    account[key] = std::uint64_t{*counter};
+#define NANET_CARD(name, metric, text) account[#name] = std::uint64_t{c.name};
+#define NANET_HERE(name, metric, text) account[#name] = std::uint64_t{here.name};
+  NANET_CARD_TRIGGER_COUNTERS(NANET_CARD, NANET_HERE)
+#undef NANET_HERE
+#undef NANET_CARD
   account["latency_us"] = latency * period_ns * 1e-3;
   account["latency_periods"] = latency;
   std::uint64_t all = 0;
@@ -153,7 +143,6 @@ void add_card_trigger(nb::dict& f, const card::CardTriggerCounts& c, Timestamp l
   release["min"] = std::uint64_t{c.release_min};
   release["max"] = std::uint64_t{c.release_max};
   account["release_cycles"] = release;
-  account["differs"] = differs;
   nb::dict specials;
   std::size_t special = 0;
   for (const char* key : {"sob", "eob", "choke_on", "choke_off"})
@@ -189,16 +178,12 @@ void add_run_state(nb::dict& d, const trigger::Trigger& core) {
   if (const auto* final = core.final_trigger()) {
     const auto& c = final->counters();
     nb::dict f;
-    for (const auto& [key, counter] : {std::pair{"primitives", &c.primitives},
-                                       {"decisions", &c.decisions},
-                                       {"triggers", &c.triggers},
-                                       {"joined", &c.joined},
-                                       {"dead", &c.dead}})
-      f[key] = std::uint64_t{*counter};
+#define NANET_LINE(name, metric, text) f[#name] = std::uint64_t{c.name};
+    NANET_FINAL_COUNTERS(NANET_LINE)
+#undef NANET_LINE
     f["datagrams"] = core.final_datagrams();
     f["send_errors"] = core.final_send_errors();
-    if (const auto* card = final->card())
-      add_card_trigger(f, *card, core.final_latency(), final->counters().differs);
+    if (const auto* card = final->card()) add_card_trigger(f, *card, core.final_latency(), c);
     d["final"] = f;
   }
   if (const auto* recorder = core.recorder()) {
@@ -317,6 +302,17 @@ nb::dict histograms(const trigger::Accounting& accounting) {
         nb::make_tuple(column(std::move(edges)), column(std::move(counts)));
   }
   return out;
+}
+
+nb::tuple card_slack(const card::CardTriggerCounts& c) {
+  std::vector<double> edges;
+  std::vector<std::uint64_t> counts;
+  for (unsigned bin = 0; bin < c.slack.size(); ++bin)
+    if (const std::uint64_t n = c.slack[bin]) {
+      edges.push_back((static_cast<double>(gateware::Driver::bin_end(bin)) + 1) * period_ns * 1e-3);
+      counts.push_back(n);
+    }
+  return nb::make_tuple(column(std::move(edges)), column(std::move(counts)));
 }
 
 }  // namespace nanet::python

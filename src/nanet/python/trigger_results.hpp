@@ -45,5 +45,7 @@ nb::list histogram_descriptions();
 nb::list stage_descriptions();
 // Per stage: upper edges (us) and counts of the non-empty bins.
 nb::dict histograms(const trigger::Accounting& accounting);
+// Slack of a card's decisions: upper edges (us) and counts of the non-empty bins.
+nb::tuple card_slack(const card::CardTriggerCounts& counts);
 
 }  // namespace nanet::python

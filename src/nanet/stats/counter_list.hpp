@@ -63,8 +63,8 @@
   X(other_node, "nanet_packets_lost", "packets of frames dealt to another node (card.node)")                 \
   X(missing, "nanet_packets_missing", "sequence numbers that never arrived (running balance)")               \
   X(socket_overflow, "nanet_packets_lost",                                                                   \
-    "messages dropped by the kernel because the socket buffer was full, up to 64 datagrams each with "       \
-    "segmentation, see lost.missing; datagrams discarded from a full buffer because they were too late")     \
+    "messages dropped by the kernel from a full socket buffer, up to 64 datagrams each (see lost.missing); " \
+    "datagrams discarded there because they were too late")                                                  \
   X(ring_overflow, "nanet_packets_lost", "frames dropped because the receive ring of the xdp card was full")
 
 // Primitives not sent because of the downscaling factor of their kind, bits 13:12 of the primitive ID.
@@ -83,6 +83,36 @@
   X(files_removed, "", "oldest files removed to keep the size limit")                                        \
   X(ring_full, "nanet_packets_recorded", "packets lost because the writer was a whole ring (64 MiB) behind") \
   X(write_failed, "nanet_packets_recorded", "packets lost because the disk accepted no more data")
+
+// Final trigger (trigger::FinalTrigger), which decides here or passes on the releases of a card.
+#define NANET_FINAL_COUNTERS(X)                                                     \
+  X(primitives, "", "primitives")                                                   \
+  X(decisions, "", "primitives that a mask passed")                                 \
+  X(triggers, "nanet_final_decisions", "triggers sent")                             \
+  X(joined, "nanet_final_decisions", "decisions in a trigger's period; types ORed") \
+  X(dead, "nanet_final_decisions", "decisions closer than min_ticks to a trigger")  \
+  X(datagrams, "nanet_final_datagrams", "trigger datagrams sent, per destination")  \
+  X(send_errors, "nanet_final_send_errors", "trigger datagrams rejected by the network")
+
+// Final trigger of a card that releases the triggers. CARD: counted by it (card::CardTriggerCounts). TRIGGER:
+// by trigger::FinalTrigger. Lines with a separate metric count faults.
+#define NANET_CARD_TRIGGER_COUNTERS(CARD, TRIGGER)                                                     \
+  CARD(primitives, "", "as above")                                                                     \
+  CARD(decisions, "", "as above")                                                                      \
+  CARD(sent, "", "triggers released")                                                                  \
+  CARD(joined, "", "as above")                                                                         \
+  CARD(late, "nanet_final_decisions", "decisions after their release was due")                         \
+  CARD(early, "nanet_final_decisions", "decisions for a later period")                                 \
+  CARD(dead, "", "as above")                                                                           \
+  CARD(choked, "nanet_final_decisions", "decisions while choked, and until L after")                   \
+  CARD(untimed, "nanet_final_decisions", "decisions of another burst, or without time")                \
+  CARD(flushed, "nanet_final_decisions", "decisions held at SOB or loss of time")                      \
+  CARD(overflow, "nanet_final_packets_undecided", "packets not decided")                               \
+  CARD(missed, "nanet_final_releases_missed", "releases behind their period; dropped")                 \
+  CARD(time_lost, "nanet_final_time_losses", "losses of time")                                         \
+  CARD(out_of_time, "nanet_final_packets_out_of_time", "packets outside the last L")                   \
+  CARD(burst_mismatch, "nanet_final_burst_mismatches", "bursts whose number does not follow the SOBs") \
+  TRIGGER(differs, "nanet_final_releases_differing", "releases without the same decision in software")
 
 // Torus model that carries a program (torus::Progress, `nanet torus demo`).
 #define NANET_TORUS_COUNTERS(X)                                                        \
@@ -106,7 +136,7 @@
 
 namespace nanet::stats {
 
-// One line of the lists above. Families (lost, downscaled, recorded) are objects in JSON.
+// One line of the lists above. Families (lost, downscaled, recorded, final, final.card) are objects in JSON.
 struct CounterDescription {
   std::string_view family, name, metric, text;
 };
@@ -124,8 +154,14 @@ inline constexpr CounterDescription counter_descriptions[] = {
 #define NANET_LINE(name, metric, text) {"recorded", #name, metric, text},
                 NANET_RECORD_COUNTERS(NANET_LINE)
 #undef NANET_LINE
+#define NANET_LINE(name, metric, text) {"final", #name, metric, text},
+                    NANET_FINAL_COUNTERS(NANET_LINE)
+#undef NANET_LINE
+#define NANET_LINE(name, metric, text) {"final.card", #name, metric, text},
+                        NANET_CARD_TRIGGER_COUNTERS(NANET_LINE, NANET_LINE)
+#undef NANET_LINE
 #define NANET_LINE(name, metric, text) {"program", #name, metric, text},
-                    NANET_TORUS_COUNTERS(NANET_LINE)
+                            NANET_TORUS_COUNTERS(NANET_LINE)
 #undef NANET_LINE
 };
 

@@ -96,12 +96,15 @@ function showRun(t) {
       const refused = ["late", "early", "choked", "untimed", "flushed"].map((name) => final.card[name]);
       wanted.push(["card: late, early, choked, untimed, flushed",
         { text: refused.map(count).join(", "), key: "final.card", bad: refused.some((number) => number > 0) }]);
+      for (const name of page.counters.card_faults)
+        wanted.push([`card: ${name.replaceAll("_", " ")}`,
+          { text: count(final.card[name]), key: `final.card.${name}`, bad: final.card[name] > 0 }]);
     }
     if (loop) {
       wanted.push(["latency L", microseconds(loop.latency_us)],
-        ["slack, median and least", `${microseconds(loop.slack_us.p50)}, ${loop.slack_us.min === null ? "–" : microseconds(loop.slack_us.min)}`],
+        ["slack, median and least", loop.slack_us.n ? `${microseconds(loop.slack_us.p50)}, ${microseconds(loop.slack_us.min)}` : "no trigger"],
         ["triggers late at a board", { text: count(loop.late), key: "final.late", bad: loop.late > 0 }],
-        ["triggers answered by the boards", { text: `${(100 * loop.triggers_in_time_share).toFixed(2)} %`, key: "final.answered" }],
+        ["triggers answered by the boards", { text: loop.answered_share === null ? "no trigger" : `${(100 * loop.answered_share).toFixed(2)} %`, key: "final.answered" }],
         ["events complete at the farm", { text: count(loop.events_complete), key: "final.complete" }],
         ["events answered twice", { text: count(loop.events_twice), bad: loop.events_twice > 0 }]);
     }

@@ -22,6 +22,11 @@ constexpr std::size_t hits_at = sizeof(MergedRow) * contract::merged_rows;
 
 }  // namespace
 
+std::size_t merging_segment(std::uint32_t boards) noexcept {
+  constexpr std::size_t step = 1024, bytes = contract::merged_buffer_bytes - contract::frame_header_bytes;
+  return (bytes + step * boards - 1) / (step * boards) * step;
+}
+
 void check_merging(const contract::Shape& shape, std::uint8_t boards, std::int32_t window_lsb) {
   if (shape.gather != contract::Gather::frame)
     throw std::invalid_argument("merge = true: a card merges whole frames: use --gather frame");
@@ -30,11 +35,12 @@ void check_merging(const contract::Shape& shape, std::uint8_t boards, std::int32
         "merge = true with boards = merged: such a stream has whole events: leave --merge out");
   if (shape.boards > merged_boards)
     throw std::invalid_argument("merge = true: a card merges boards 0 to 3 at most: leave --merge out");
-  if (shape.buffer_bytes() < contract::merged_buffer_bytes) {
-    const std::size_t segment = (contract::merged_buffer_bytes / shape.boards + 1023) / 1024 * 1024;
-    throw std::invalid_argument("segment_bytes = " + std::to_string(shape.segment_bytes) +
-                                ": too small for merged frames; take at least " + std::to_string(segment));
-  }
+  if (shape.buffer_bytes() < contract::merged_buffer_bytes)
+    throw std::invalid_argument("segment_bytes = " + std::to_string(shape.segment_bytes) + " with " +
+                                std::to_string(shape.boards) + (shape.boards == 1 ? " board" : " boards") +
+                                ": a merged frame takes " + std::to_string(contract::merged_buffer_bytes) +
+                                " bytes; give --segment-bytes " +
+                                std::to_string(merging_segment(shape.boards)) + ", or leave --merge out");
   if (window_lsb < 0 || window_lsb > contract::merged_window_lsb)
     throw std::invalid_argument("window_lsb = " + std::to_string(window_lsb) +
                                 ": a merging card takes 0 to " + std::to_string(contract::merged_window_lsb));

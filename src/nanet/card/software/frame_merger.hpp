@@ -17,6 +17,9 @@ namespace nanet::card {
 // (boards 0), or a window of more than 255 LSB.
 void check_merging(const contract::Shape& shape, std::uint8_t boards, std::int32_t window_lsb);
 
+// Least bytes of a board's segment for merged frames of so many boards, in steps of 1024.
+std::size_t merging_segment(std::uint32_t boards) noexcept;
+
 class FrameMerger {
  public:
   // shape: passes check_merging(). encoding: of the hits (wire/mgp.hpp).

@@ -206,6 +206,13 @@ TEST(FrameMerger, UnfitOptionsAreRefused) {
   other = shape;
   other.gather = contract::Gather::packets;
   EXPECT_THROW(check_merging(other, 0xF, 41), std::invalid_argument);
+  // The named remedy is enough, and the next smaller step is not.
+  for (other = shape, other.boards = 1; other.boards <= 3; ++other.boards) {
+    other.segment_bytes = static_cast<std::uint32_t>(merging_segment(other.boards));
+    EXPECT_NO_THROW(check_merging(other, 0x7, 41));
+    other.segment_bytes -= 1024;
+    EXPECT_THROW(check_merging(other, 0x7, 41), std::invalid_argument);
+  }
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "nanet/card/observers.hpp"
 #include "nanet/os/fd.hpp"
 #include "nanet/stats/counter.hpp"
+#include "nanet/stats/counter_list.hpp"
 #include "nanet/ttc/decisions.hpp"
 #include "nanet/wire/ethernet.hpp"
 
@@ -49,12 +50,15 @@ class FinalTrigger final : public card::AnswerObserver, public card::TriggerObse
   void use_card(const card::CardTriggerCounts* counts);
   const card::CardTriggerCounts* card() const noexcept { return card_; }
 
-  // As ttc::Decisions::Counts, readable from any thread.
+  // As ttc::Decisions::Counts, readable from any thread. With a card: its releases so far, and those without
+  // an equal decision made here before.
   struct Counters {
-    stats::Counter primitives, decisions, triggers, joined, dead;  // with a card: triggers released so far
-    stats::Counter differs;      // releases of a card without an equal decision made here before
-    stats::Counter datagrams;    // counted once per destination
-    stats::Counter send_errors;  // datagrams that the network rejected
+#define NANET_LINE(name, metric, text) stats::Counter name;
+#define NANET_SKIP(name, metric, text)
+    NANET_FINAL_COUNTERS(NANET_LINE)
+    NANET_CARD_TRIGGER_COUNTERS(NANET_SKIP, NANET_LINE)
+#undef NANET_SKIP
+#undef NANET_LINE
   };
   const Counters& counters() const noexcept { return counters_; }
 
