@@ -75,7 +75,7 @@ def generate(
         f"{out_file}: {count(result['events'])} events with {count(result['hits'])} hits in "
         f"{count(result['packets'])} packets, {count(result['frames'])} frames, "
         f"{counted(result['bursts'], 'burst')}, "
-        f"{result['bytes'] / 1e6:.1f} MB; {per_second(result['events_per_s'])} events",
+        f"{result['bytes'] / 1e6:.1f} MB; {per_second(result['events_per_s'], 'events')}",
         markup=False,
         soft_wrap=True,
     )

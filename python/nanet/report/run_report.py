@@ -222,7 +222,8 @@ def _latency_rows(latency: Mapping[str, Mapping[str, float]], stages: Sequence[s
             f"<tr><td>{html.escape(stage.replace('_', ' '))}</td>{cells}<td>{count(values['n'])}</td></tr>"
         )
     return (
-        f'<div class="box"><table class="numbers"><tr><th>latency</th>{head}<th>n</th></tr>{rows}</table></div>'
+        f'<div class="box"><table class="numbers"><tr><th>latency</th>{head}<th>n</th></tr>'
+        f"{rows}</table></div>"
         if rows
         else ""
     )
