@@ -7,6 +7,7 @@ import inspect
 import json
 import pydoc
 import random
+import re
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -357,3 +358,14 @@ def test_notebooks_complete_and_explain_every_name() -> None:
     for name in analysis.__all__:
         assert inspect.getdoc(getattr(analysis, name)), name
         assert name in pydoc.plain(pydoc.render_doc(analysis))
+
+
+def test_the_call_of_reconstruct_is_explained() -> None:
+    """A notebook completes its keywords, and the example of its docstring has a parameter that exists."""
+    names = inspect.signature(analysis.reconstruct).parameters
+    assert {"algorithm", "threads", "device", "detector", "parameters"} <= set(names)
+    (example,) = re.findall(r'reconstruct\(events, "(\w+)", (\w+)=', analysis.reconstruct.__doc__)
+    assert example[1] in [one["name"] for one in _core.algorithm_parameters(example[0])]
+    none = pa.table({"burst": [], "event": [], "timestamp": [], "fine_time": [], "pm": []})
+    with pytest.raises(UsageError, match="threads = 2: is for hits at x, y"):
+        analysis.reconstruct(none, threads=2)

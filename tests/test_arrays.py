@@ -62,6 +62,8 @@ def test_every_kind_of_array_gives_the_same(sample, hits) -> None:
         (pa.array(x), pa.chunked_array([pa.array(y[:100]), pa.array(y[100:])]), pa.array(event)),
         (x.tolist(), y.tolist(), event.tolist()),
         (*lists, ids),
+        (*(part.to_list() for part in lists), ids),
+        (*([np.array(one) for one in part] for part in lists), ids),
         (*arrow, ids),
         (pa.chunked_array([arrow[0][:7], arrow[0][7:]]), arrow[1], ids),
     ]
@@ -174,6 +176,8 @@ def test_no_hits_at_all() -> None:
         ([1.0], [1.0], [0.5], "event: must be whole numbers"),
         ([1.0], [1.0], None, "event: give the event number of each hit"),
         (["a"], [1.0], [0], "x: must be numbers in one dimension, or lists"),
+        ([[1.0], 2.0], [[1.0], [2.0]], None, "x: must be numbers in one dimension, or lists"),
+        ([[1.0], [[2.0], [3.0]]], [[1.0], [2.0]], None, "x: must be numbers in one dimension, or lists"),
         (pa.array([1.0, None]), [1.0, 1.0], [0, 0], "x: has empty places"),
         (pa.array([[1.0, None]]), pa.array([[1.0, 1.0]]), None, "x: has empty places"),
         (pa.array([[1.0, 2.0]]), pa.array([[1.0], [1.0]]), None, "x and y: must have the same form"),

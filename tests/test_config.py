@@ -46,6 +46,9 @@ WRONG = {
     "algorithm parameter": ("[algorithm.math]\ncut = 'x'", ["algorithm.math.cut", "number"]),
     "section as a value": ("trigger = 3", ["trigger", "3", "[trigger]"]),
     "no TOML": ("[trigger\n", ["is not TOML"]),
+    "endless number": (f"[demo]\nspeed = {'9' * 5000}\n", ["is not TOML: a number has too many digits"]),
+    "endless brackets": (f"a = {'[' * 9000}{']' * 9000}", ["is not TOML: brackets are nested too deeply"]),
+    "huge parameter": (f"[algorithm.math]\nr_max = 1{'0' * 400}\n", ["algorithm.math.r_max = 1000"]),
 }
 
 
@@ -60,6 +63,11 @@ def test_wrong_file_is_refused_with_key_value_and_remedy(tmp_path: Path, text: s
     for part in said:
         assert part in message, message
     assert "\n" not in message
+
+
+def test_a_byte_order_mark_is_ignored(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text("[demo]\nspeed = 0.5\n", encoding="utf-8-sig")
+    assert load(str(tmp_path / "run.toml"))[sections.Demo].speed == 0.5
 
 
 def test_every_command_checks_the_whole_file(nanet, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nanet demo` end to end, and parts of its view and report."""
 
+import asyncio
 import contextlib
 import io
 import json
@@ -11,6 +12,7 @@ import signal
 import subprocess
 from pathlib import Path
 
+import browser
 import numpy as np
 import pytest
 from nanet.cli import replay
@@ -38,7 +40,30 @@ def test_demo_runs_the_chain_and_leaves_a_report(nanet, tmp_path: Path) -> None:
     assert result["readout"]["events_sent"] == result["l0tp"]["primitives_expected"]
     assert "account closes" in done.stdout
     assert "report: out/index.html" in done.stdout
-    assert_self_contained((tmp_path / "out" / "index.html").read_text())
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert_self_contained(page)
+    assert "node 0: frames sent" in page and "{&#x27;" not in page  # tables show no Python values
+    if browser.find() is not None:
+        asyncio.run(assert_readable_on_a_phone(tmp_path / "out" / "index.html", tmp_path))
+
+
+async def assert_readable_on_a_phone(page: Path, folder: Path) -> None:
+    """At 390 px: nothing sticks out; figures of half the width fit, and no text of figures is tiny."""
+    figures = (
+        "[...document.querySelectorAll('figure svg')].map(e => [!!e.closest('.grid'), "
+        "e.clientWidth / e.viewBox.baseVal.width, e.getBoundingClientRect().right])"
+    )
+    async with browser.browser(folder) as window:
+        await window.open(page.as_uri(), width=390, height=844)
+        await window.until("location.protocol == 'file:' && document.readyState == 'complete'")
+        assert await window.value("document.documentElement.scrollWidth") == 390
+        found = await window.value(figures)
+        assert len(found) >= 9 and sum(half for half, *_ in found) >= 6
+        for half, scale, right in found:
+            assert scale * plots.plt.rcParams["font.size"] > 9
+            assert right < 390 or not half
+        broken = "[...document.querySelectorAll('.numbers td')].filter(e => e.clientHeight > 35).length"
+        assert await window.value(broken) == 0
 
 
 def assert_self_contained(page: str) -> None:

@@ -87,10 +87,7 @@ def test_shipped_examples(name: str, channels: int, boards: int) -> None:
 
 def test_csv_with_its_keys_in_comments(tmp_path: Path) -> None:
     (tmp_path / "plane.toml").write_text(GOOD)
-    head, _, tail = GOOD.partition("channels = [")
-    keys = head + tail.partition("]\n[optics]")[2].join(["[optics]", ""])
-    rows = "x,y,board\n0,0,0\n2,0,0\n1,1,0\n3,1,1\n"
-    (tmp_path / "plane.csv").write_text("".join(f"# {line}\n" for line in keys.splitlines()) + rows)
+    (tmp_path / "plane.csv").write_text(as_csv())
     toml, csv = load(str(tmp_path / "plane.toml")), load(str(tmp_path / "plane.csv"))
     assert toml.digest == csv.digest
     assert csv.first_of_boards() == [0, 3, 4]
@@ -131,6 +128,12 @@ MISTAKES = [
     ("[optics]", "[algorithm.math]\nr_max = true\n[optics]", "algorithm.math.r_max = True: must be"),
     ("[optics]", "[display]\nx_mm = [5, 5]\n[optics]", "display.x_mm = [5.0, 5.0]: the first must be"),
     ("channels = [", "channels = {", "is not TOML"),
+    ("[2, 0, 0]", "[2, 100000000000000000000]", "channels[1] = [2, 100000000000000000000]: must be within"),
+    ("24.0", "9" * 5000, "is not TOML: a number has too many digits"),
+    ("[12.0, 20.8]", "[" * 9000 + "]" * 9000, "is not TOML: brackets are nested too deeply"),
+    ("24.0", "nan", "pitch_mm = nan: must be a number from 0.1 to 200"),
+    ('"four"', "1979-05-27", "name = datetime.date(1979, 5, 27): must be a text"),
+    ('"four"', '"' + "a" * 99 + '"', "name = 'aaaa"),
 ]  # fmt: skip
 
 
@@ -144,6 +147,47 @@ def test_mistakes_are_named(tmp_path: Path, old: str, new: str, message: str) ->
     assert str(path) in str(error.value)
 
 
+CSV_MISTAKES = [
+    ("x,y,board", "x,y,y", "column y: occurs 2 times"),
+    ("x,y,board", "x;y;board", "column x;y;board: no such key"),
+    ("x,y,board", "x,board", "column y: is missing in the header x,board"),
+    ("2,0,0", "2,0", "channel 1: '2,0': must be 3 whole numbers"),
+    ("2,0,0", "2,1e3,0", "channel 1: '2,1e3,0': must be 3 whole numbers"),
+    ("2,0,0", "2," + "9" * 5000 + ",0", "channel 1: '2,999"),
+    ("2,0,0", "2,99999999,0", "channels[1] = [2, 99999999, 0, 0]: must be within 16777216 steps"),
+    ("2,0,0", "2," + "9" * 200_000 + ",0", "the table: is not CSV: field larger than field limit"),
+    ("x,y,board", "", "column 0: no such key"),
+    ("# pitch_mm = 24.0", "pitch_mm = 24.0", "column pitch_mm = 24.0: no such key"),
+]  # fmt: skip
+
+
+def as_csv(text: str = GOOD) -> str:
+    """The detector of GOOD as a CSV file."""
+    head, _, tail = text.partition("channels = [")
+    keys = (head + tail[tail.index("[optics]") :]).splitlines()
+    return "".join(f"# {line}\n" for line in keys) + "x,y,board\n0,0,0\n2,0,0\n1,1,0\n3,1,1\n"
+
+
+@pytest.mark.parametrize(("old", "new", "message"), CSV_MISTAKES, ids=[m[2][:40] for m in CSV_MISTAKES])
+def test_mistakes_of_a_csv_file_are_named(tmp_path: Path, old: str, new: str, message: str) -> None:
+    path = tmp_path / "plane.csv"
+    path.write_text(as_csv())
+    load(str(path))
+    path.write_text(as_csv().replace(old, new, 1))
+    with pytest.raises(UsageError, match=re.escape(message)) as error:
+        load(str(path))
+    assert str(path) in str(error.value) and len(str(error.value)) < 300
+
+
+@pytest.mark.parametrize("name", ["plane.toml", "plane.csv"])
+def test_a_byte_order_mark_is_ignored(tmp_path: Path, name: str) -> None:
+    text = as_csv() if name.endswith("csv") else GOOD
+    (tmp_path / name).write_text(text)
+    plain = load(str(tmp_path / name)).digest
+    (tmp_path / name).write_text(text, encoding="utf-8-sig")
+    assert load(str(tmp_path / name)).digest == plain
+
+
 def test_check_draws_the_detector(nanet: Any, tmp_path: Path) -> None:
     done = nanet("detector", "check", "hexagonal", "--out", "plane.svg", "--json", "plane.json")
     assert "boards: 3" in done.stderr + done.stdout
@@ -153,6 +197,11 @@ def test_check_draws_the_detector(nanet: Any, tmp_path: Path) -> None:
     (tmp_path / "wrong.toml").write_text(GOOD.replace("24.0", "-24"))
     failed = nanet("detector", "check", "wrong.toml", status=2)
     assert "wrong.toml: pitch_mm = -24: must be a number from 0.1 to 200" in failed.stderr
+    (tmp_path / "odd.toml").write_text(GOOD + "[algorithm.math]\nr_mox = 3\n")
+    refused = nanet("detector", "check", "odd.toml", status=2).stderr
+    assert "odd.toml: algorithm.math.r_mox = 3: no such parameter (did you mean r_max?)" in refused
+    (tmp_path / "odd.toml").write_text(GOOD + "[algorithm.mult]\nr_max = 3\n")
+    assert "[algorithm.mult]: for a plug-in of this name" in nanet("detector", "check", "odd.toml").stdout
     missing = nanet("detector", "check", "none.toml", status=2)
     assert all(name in missing.stderr for name in ("none.toml", *SHIPPED))
 

@@ -394,6 +394,7 @@ def test_errors_name_file_column_and_remedy(nanet, tmp_path):
         (("--truth", "holes.parquet"), "--truth holes.parquet: column x has empty places"),
         (("--truth-hits", "hits.parquet"), "--truth-hits hits.parquet: has no hits of event 0"),
         (("--plots", "no.parquet"), "--plots no.parquet"),
+        (("--json", "run.parquet"), "--json run.parquet: is the file of --truth too"),
     ):
         done = nanet("evaluate", *good, *arguments, status=2)
         assert text in done.stderr

@@ -127,7 +127,8 @@ def test_errors_are_reported(nanet: Callable[..., Any], run: Path) -> None:
         (("run.pcap", "--tables", ",", "--out", "a.root"), "names no table"),
         (("run.pcap", "rings.parquet", "--out", "a.parquet"), "not events and rings"),
         (("run.pcap", "run.pcap", "--out", "a.root"), "both give events"),
-        (("rings.parquet", "--out", "rings.parquet"), "is a file to export"),
+        (("rings.parquet", "--out", "rings.parquet"), "--out rings.parquet: is the file of the input too"),
+        (("rings.parquet", "--out", "a.root", "--json", "rings.parquet"), "--json rings.parquet: is"),
         (("run.pcap", "--out", "file/a.root"), "--out file/a.root"),
     ):
         assert said in nanet("export", *arguments, status=2).stderr

@@ -26,15 +26,25 @@ for at, name in enumerate(sys.argv[1:]):
 """
 
 
-@pytest.fixture(scope="module")
-def helps() -> dict[str, str]:
-    """Help of every command."""
-    environment = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1"}
-    # One process for all commands.
+def helps_at(columns: int) -> dict[str, str]:
+    """Help of every command, from one process."""
+    environment = {**os.environ, "COLUMNS": str(columns), "NO_COLOR": "1"}
     done = subprocess.run(
         [sys.executable, "-c", ALL, *COMMANDS], env=environment, capture_output=True, text=True, check=True
     )
     return dict(zip(COMMANDS, done.stdout.split("\f"), strict=True))
+
+
+@pytest.fixture(scope="module")
+def helps() -> dict[str, str]:
+    """Help of every command on a wide terminal."""
+    return helps_at(200)
+
+
+def test_nothing_is_cut_at_80_columns() -> None:
+    for name, said in helps_at(80).items():
+        for line in said.splitlines():
+            assert len(line) <= 80 and "… │" not in line, (name, line)
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

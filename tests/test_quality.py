@@ -241,12 +241,19 @@ def test_errors_are_reported_before_the_work(nanet, tmp_path):
 
 
 FINDER = """
+from __future__ import annotations
+import dataclasses
 import numpy as np
+from neighbour import CHOSEN
+
+@dataclasses.dataclass
+class Options:
+    algorithm: str = CHOSEN
 
 def find(x, y, first):
     from nanet.analysis import reconstruct
     event = np.repeat(np.arange(len(first) - 1), np.diff(first))
-    table = reconstruct(x, y, event, "math").to_pydict()
+    table = reconstruct(x, y, event, Options().algorithm).to_pydict()
     keep = [at for at, ring in enumerate(table["ring"]) if ring != 255]
     return {name: [table[name][at] for at in keep] for name in ("event", "x", "y", "r", "n_hits")}
 
@@ -260,6 +267,7 @@ def failing(x, y, first):
 
 def test_a_function_in_python_stands_beside_the_algorithms(nanet, tmp_path):
     (tmp_path / "finder.py").write_text(FINDER)
+    (tmp_path / "neighbour.py").write_text("CHOSEN = 'math'")
     nanet("quality", "--events", 400, "--algorithms", "math,finder.py:find", "--out", "look")
     rows = json.loads((tmp_path / "look" / "quality.json").read_text())["algorithms"]
     assert rows["find"]["mix"]["efficiency"] == rows["math"]["mix"]["efficiency"]
@@ -271,6 +279,11 @@ def test_a_function_in_python_stands_beside_the_algorithms(nanet, tmp_path):
     assert "none.py: No such file" in refused("none.py:find")
     assert "finder.py:none: the file defines no function none" in refused("finder.py:none")
     assert "lacking: the result has no n_hits" in refused("finder.py:lacking")
-    assert "failing: IndexError" in refused("finder.py:failing")
+    last = len(FINDER.rstrip().splitlines())
+    assert f"failing, line {last}: IndexError" in refused("finder.py:failing")
+    (tmp_path / "script.py").write_text("import sys\nsys.exit(3)\n")
+    assert "--algorithms script.py, line 2: SystemExit: 3" in refused("script.py:find")
+    (tmp_path / "wrong.py").write_text("def find(:\n")
+    assert "--algorithms wrong.py: SyntaxError" in refused("wrong.py:find")
     (tmp_path / "math.py").write_text("math = print")
     assert "math is an algorithm of nanet; rename" in refused("math.py:math")

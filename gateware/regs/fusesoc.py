@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+PACKAGES = {"peakrdl_regblock": "peakrdl-regblock", "systemrdl": "systemrdl-compiler"}
 
 
 def main() -> None:
@@ -15,6 +18,9 @@ def main() -> None:
     vlnv = re.search(r"^vlnv:\s*(\S+)", request, re.M)
     if vlnv is None:
         sys.exit("fusesoc.py: the request has no vlnv")
+    missing = [package for module, package in PACKAGES.items() if importlib.util.find_spec(module) is None]
+    if missing:
+        sys.exit(f"fusesoc.py: python3 is {sys.executable}; install into it: {' '.join(missing)}")
     generator = Path(__file__).with_name("generate.py")
     subprocess.run([sys.executable, generator, "--rtl", "."], check=True)
     Path("nanet_regs.core").write_text(

@@ -6,7 +6,9 @@ from __future__ import annotations
 import contextlib
 import difflib
 import os
+import tomllib
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 
 class UsageError(Exception):
@@ -33,6 +35,18 @@ def describe_os_error(error: OSError, path: str | None = None) -> str:
         return f"{path}: {reason}" if path else reason
     names = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
     return f"{names}: {reason}"
+
+
+def parse_toml(text: str, what: str) -> dict[str, Any]:
+    """Tables of a TOML text. what: subject and verb of the UsageError, such as "run.toml: is"."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{what} not TOML: {error}") from None
+    except ValueError:
+        raise UsageError(f"{what} not TOML: a number has too many digits") from None
+    except RecursionError:
+        raise UsageError(f"{what} not TOML: brackets are nested too deeply") from None
 
 
 @contextlib.contextmanager

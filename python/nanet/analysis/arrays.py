@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -139,6 +139,9 @@ def _positions(name: str, values: Any) -> tuple[np.ndarray, np.ndarray | None]:
             values = _plain(values)
         if nulls:
             raise UsageError(f"{name}: has empty places (null): fill or drop them first")
+    of_lists = isinstance(values, list | tuple) and len(values) > 0
+    if of_lists and (isinstance(values[0], list | tuple) or getattr(values[0], "ndim", 0)):
+        values, offsets = _lists(name, values)
     given = np.asarray(values)
     if given.ndim == 2 and offsets is None:  # equally many hits in each event
         offsets = np.arange(given.shape[0] + 1, dtype=np.int64) * given.shape[1]
@@ -147,6 +150,18 @@ def _positions(name: str, values: Any) -> tuple[np.ndarray, np.ndarray | None]:
         raise UsageError(f"{name}: must be numbers in one dimension, or lists of numbers per event")
     kind = np.float32 if given.dtype in (np.float32, np.float16) else np.float64
     return np.ascontiguousarray(given, dtype=kind), offsets
+
+
+def _lists(name: str, values: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """All hits and offsets of a Python list with a list or array per event. UsageError."""
+    try:
+        sizes = [len(part) for part in values]
+        flat = np.concatenate([np.asarray(part, np.float64) for part in values])
+    except (TypeError, ValueError):
+        flat = np.zeros((0, 0))
+    if flat.ndim != 1:
+        raise UsageError(f"{name}: must be numbers in one dimension, or lists of numbers per event")
+    return flat, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
 def _plain(values: pa.ChunkedArray | pa.Array) -> np.ndarray:

@@ -106,27 +106,38 @@ def reconstruct(
 ) -> pa.Table: ...
 
 
-def reconstruct(*hits: Any, algorithm: str = "", **options: Any) -> pa.Table:
+def reconstruct(
+    *hits: Any,
+    algorithm: str = "",
+    threads: int = 0,
+    device: str = "cpu",
+    detector: str | Detector | None = None,
+    **parameters: Any,
+) -> pa.Table:
     """Rings in the columns of rings.parquet, with primitive = 0. UsageError.
 
-    reconstruct(events, "multiring", max_rings=2): of events from read_events.
+    reconstruct(events, "multiring", breadth=1): of events from read_events.
     reconstruct(x, y, event, "math"): of plain arrays of hits in mm; event: the number of each hit's event,
     ascending. Or x and y as lists of hits per event, without `event`. NumPy, Arrow, awkward or pandas; up to
-    128 hits per event; threads=N (0: all CPUs). burst is then 0, and timestamp the event number.
+    128 hits per event; threads: of the CPU, 0 means all. burst is then 0, and timestamp the event number.
 
     An event without rings has one row with ring = 255. Further keywords are parameters, as in
     [algorithm.NAME] of the configuration. device, detector: as in reconstruct_hits.
     """
-    named = [options.pop(name) for name in ("events", "x", "y", "event") if name in options]
+    named = [parameters.pop(name) for name in ("events", "x", "y", "event") if name in parameters]
     given = [*hits, *named]
     if given and isinstance(given[-1], str) and not algorithm:
         algorithm = given.pop()
     algorithm = algorithm or DEFAULT_ALGORITHM
     if len(given) == 1:
-        return _reconstruct_events(given[0], algorithm, **options)
+        if threads:
+            raise UsageError(f"threads = {threads}: is for hits at x, y; leave it out")
+        return _reconstruct_events(given[0], algorithm, device, detector, **parameters)
     if len(given) not in (2, 3):
         raise UsageError("reconstruct: give events from read_events, or x, y and event")
-    return reconstruct_arrays(*given, algorithm=algorithm, **options)
+    return reconstruct_arrays(
+        *given, algorithm=algorithm, threads=threads, device=device, detector=detector, **parameters
+    )
 
 
 def _reconstruct_events(

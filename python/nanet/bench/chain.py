@@ -219,7 +219,7 @@ class Programs:
 def wait_for_port(port: int, process: subprocess.Popen[str]) -> None:
     """Waits until UDP `port` is bound, in the network namespace of the process."""
     wanted, rows = f"{port:04X}", []
-    until = time.monotonic() + 30
+    until = time.monotonic() + 90
     while time.monotonic() < until and process.poll() is None:
         with contextlib.suppress(OSError):  # the process has ended
             rows = Path(f"/proc/{process.pid}/net/udp").read_text().splitlines()[1:]

@@ -10,7 +10,7 @@ import typer
 
 from nanet.cli.options import JsonFile
 from nanet.detector import SHIPPED, Detector, load
-from nanet.errors import UsageError, near
+from nanet.errors import UsageError, located, near
 from nanet.report.output import check_distinct, check_writable, console, write_json
 
 ACTIONS = ("check",)
@@ -43,16 +43,31 @@ def detector(
         raise UsageError(f"--out {out_file}: must end in {', '.join(FORMATS)}")
     check_distinct(input=file, out=out_file, json=json_file)
     found = load(file)
+    plugins = _check_algorithms(found, file)
     check_writable(out=out_file, json=json_file)
     out = console(json_file)
     columns = min(max(out.width - 2, SMALLEST_COLUMNS), LARGEST_COLUMNS)
     out.print(*picture(found, columns), sep="\n")
     for name, value in described(found).items():
         out.print(f"{name.replace('_', ' ')}: {value}", markup=False, highlight=False, soft_wrap=True)
+    for note in plugins:
+        out.print(note, markup=False, soft_wrap=True)
     if out_file is not None:
         _save(found, out_file)
         out.print(f"drawn in {out_file}", markup=False, soft_wrap=True)
     write_json(described(found), json_file)
+
+
+def _check_algorithms(found: Detector, given: str) -> list[str]:
+    """Notes on tables of no algorithm of nanet. UsageError for a wrong parameter of one."""
+    from nanet.config.sections import ALGORITHMS
+    from nanet.run.core_options import check_parameters
+
+    for name in ALGORITHMS:
+        with located(f"{given}: "):
+            check_parameters(name, found.algorithms.get(name, {}), found.core())
+    others = [name for name in found.algorithms if name not in ALGORITHMS]
+    return [f"[algorithm.{name}]: for a plug-in of this name{near(name, ALGORITHMS)}" for name in others]
 
 
 def described(found: Detector) -> dict[str, Any]:

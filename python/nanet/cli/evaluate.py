@@ -11,7 +11,7 @@ import typer
 from nanet.cli.options import DetectorOption, JsonFile, Scheduler, Workers
 from nanet.detector import as_detector
 from nanet.errors import UsageError
-from nanet.report.output import check_writable, console, working, write_json
+from nanet.report.output import check_distinct, check_folder, check_writable, console, working, write_json
 
 
 def evaluate(
@@ -55,7 +55,10 @@ def evaluate(
         raise UsageError(
             "--out, --workers, --scheduler: are for datasets: give folders as --truth and --rings"
         )
+    check_distinct(truth=truth_file, rings=rings_file, truth_hits=hits_file, json=json_file)
     check_writable(json=json_file)
+    if plots is not None:
+        check_folder("--plots", plots)
     out = console(json_file)
     with working(out, "comparing …", plain=False):
         evaluation = evaluate_files(truth_file, rings_file, hits_file, as_detector(detector_file))
@@ -65,7 +68,8 @@ def evaluate(
     if plots is not None:
         from nanet.quality.evaluate_plots import write_plots
 
-        write_plots(evaluation, plots)
+        with working(out, "drawing …", plain=False):
+            write_plots(evaluation, plots)
         out.print(f"figures in {plots}", markup=False)
     write_json(result, json_file)
 

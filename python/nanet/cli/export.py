@@ -11,7 +11,7 @@ import typer
 from nanet.cli.options import DetectorOption, JsonFile
 from nanet.detector import as_detector
 from nanet.errors import UsageError
-from nanet.report.output import check_writable, console, working, write_json
+from nanet.report.output import check_distinct, check_writable, console, working, write_json
 
 FORMATS = (".root", ".parquet")
 
@@ -53,8 +53,7 @@ def export(
     if Path(out_file).suffix.lower() not in FORMATS:
         raise UsageError(f"--out {out_file}: must end in {' or '.join(FORMATS)}")
     for path in inputs:
-        if Path(path).resolve() == Path(out_file).resolve():
-            raise UsageError(f"--out {out_file}: is a file to export; give another")
+        check_distinct(input=path, out=out_file, json=json_file)
     from nanet.files import export as exports
 
     names = list(dict.fromkeys(filter(None, (name.strip() for name in tables.split(",")))))

@@ -64,18 +64,18 @@ def generate(
     check_writable(truth=truth_file, truth_hits=hits_file, json=json_file)
     begin = time.monotonic()
     out = console(json_file)
-    with working(out, f"generating {section.events} events …", plain=False):
-        totals = generate_files(section, out_file, truth_file, hits_file, detector)
-    result = {**totals, **described(section), "pad": section.pad, "elapsed_s": time.monotonic() - begin}
-    result["events_per_s"] = result["events"] / max(result["elapsed_s"], 1e-9)
     from nanet.report.tables import count, counted
     from nanet.report.tables import rate as per_second
 
+    with working(out, f"generating {count(section.events)} events …", plain=False):
+        totals = generate_files(section, out_file, truth_file, hits_file, detector)
+    result = {**totals, **described(section), "pad": section.pad, "elapsed_s": time.monotonic() - begin}
+    result["events_per_s"] = result["events"] / max(result["elapsed_s"], 1e-9)
     out.print(
         f"{out_file}: {count(result['events'])} events with {count(result['hits'])} hits in "
         f"{count(result['packets'])} packets, {count(result['frames'])} frames, "
         f"{counted(result['bursts'], 'burst')}, "
-        f"{result['bytes'] / 1e6:.1f} MB; {per_second(result['events_per_s'])} events",
+        f"{result['bytes'] / 1e6:.1f} MB; {per_second(result['events_per_s'], 'events')}",
         markup=False,
         soft_wrap=True,
     )

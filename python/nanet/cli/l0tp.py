@@ -157,11 +157,11 @@ def read_truth(path: str) -> dict[str, Any]:
 
 def print_result(out: Console, result: dict[str, Any]) -> None:
     """Prints received, missing and late primitives, and the latencies."""
-    from nanet.report.tables import count, latency_table
+    from nanet.report.tables import count, counted, latency_table
 
     out.print(
         f"{count(result['primitives'])} primitives in {count(result['frames'])} frames of "
-        f"{result['bursts']} burst(s); {count(result['frames_missing'])} frames missing, "
+        f"{counted(result['bursts'], 'burst')}; {count(result['frames_missing'])} frames missing, "
         f"{count(result['frames_late'])} late"
     )
     if len(result["nodes"]) > 1:
@@ -193,7 +193,7 @@ def print_result(out: Console, result: dict[str, Any]) -> None:
 
 def print_events(out: Console, farm: dict[str, Any]) -> None:
     """Prints the events that the farm built, bad answers, and the share of true events kept."""
-    from nanet.report.tables import count
+    from nanet.report.tables import count, counted
 
     out.print(
         f"farm: {count(farm['triggered'])} events triggered, {count(farm['complete'])} complete, "
@@ -209,7 +209,7 @@ def print_events(out: Console, farm: dict[str, Any]) -> None:
                 out.print(f"[yellow]farm: {count(number)} {what} refused, {name}{hint}[/]")
     for row in farm["kept_by_rings"]:
         if row["expected"]:
-            rings = "3 or more rings" if row["rings"] == 3 else f"{row['rings']} ring(s)"
+            rings = "3 or more rings" if row["rings"] == 3 else counted(row["rings"], "ring")
             share = row["kept"] / row["expected"]
             out.print(f"kept of {count(row['expected'])} true events with {rings}: {share:.2%}")
 

@@ -22,6 +22,8 @@ from nanet.config.options import Section, flag_of, off_flag_of, right_values
 from nanet.detector import SHIPPED
 from nanet.report import log
 
+LONGEST_WORD = 24  # of a help of 80 columns
+
 # Options of many commands.
 JsonFile = Annotated[
     str | None,
@@ -164,6 +166,8 @@ def _parameter(field: attrs.Attribute) -> inspect.Parameter:
             field.name, bool | None, None, [f"{flag}/{off_flag_of(field)}"], meta["help"], show_default=False
         )
     shown = "none" if default == "" else f"{default:g}" if meta["type"] is float else default
+    if len(str(shown)) > LONGEST_WORD:
+        shown = shown.replace(",", ", ")  # the help cuts words that are longer than its column
     text = meta["help"].replace("[", "\\[")  # typer's help is rich markup
     help = f"{text} ({right_values(field) + '; ' if _worth_saying(meta) else ''}default {shown})"
     metavar = {int: "N", float: "X", str: "TEXT"}[meta["type"]]

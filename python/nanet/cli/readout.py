@@ -150,8 +150,8 @@ def print_result(out: Any, result: dict[str, Any], settings: dict[str, Any]) -> 
     out.print(
         f"{count(result['events_sent'])} events in {count(result['packets_sent'])} packets and "
         f"{count(result['frames_sent'])} frames, {counted(result['bursts'], 'burst')}, in "
-        f"{result['elapsed_s']:.2f} s: {rate(result['events_per_s'])} events, "
-        f"{rate(result['packets_per_s'])} packets"
+        f"{result['elapsed_s']:.2f} s: {rate(result['events_per_s'], 'events')}, "
+        f"{rate(result['packets_per_s'], 'packets')}"
     )
     if settings["pad"] and settings["segmentation"] and not result["segmentation"]:
         out.print("[yellow]no segmentation offload here (UDP_SEGMENT): datagrams were sent one by one[/]")

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tomllib
 from typing import Any
 
 import attrs
 
-from nanet.errors import UsageError, describe_os_error, near
+from nanet.errors import UsageError, describe_os_error, near, parse_toml
 
 PM_COUNT = 1952
 LSB_NS = 0.097464731802
@@ -39,15 +38,14 @@ def load(path: str, channels: int = PM_COUNT) -> Conditions:
     try:
         with open(path, "rb") as file:
             content = file.read()
-        tables = tomllib.loads(content.decode("utf-8"))
+        text = content.decode("utf-8-sig")
     except OSError as error:
         raise UsageError(
             f"trigger.conditions: {describe_os_error(error, path)}: give a file that can be read"
         ) from None
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: is not UTF-8 text: byte {error.start}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path}: is not TOML: {error}") from None
+    tables = parse_toml(text, f"{path}: is")
     for key in tables:
         if key not in ("mask", "t0_ns"):
             raise UsageError(f"{path}: {key}: no such key{near(key, ('mask', 't0_ns'))}")

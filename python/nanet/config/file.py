@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,9 +13,11 @@ import attrs
 
 from nanet.config import sections
 from nanet.config.options import Section, flag_words, key_of, toml_value
-from nanet.errors import UsageError, describe_os_error, near
+from nanet.errors import UsageError, describe_os_error, near, parse_toml
 
 S = TypeVar("S", bound=Section)
+
+MOST_OF_A_PARAMETER = 1e9  # far above the range of any; each algorithm checks its own
 
 
 @attrs.define
@@ -111,13 +112,12 @@ def load(path: str | None) -> Config:
     if path is None:
         return Config()
     try:
-        tables = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise UsageError(f"--config {describe_os_error(error)}: give a file that can be read") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"--config {path}: is not UTF-8 text: byte {error.start}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"--config {path}: is not TOML: {error}") from None
+    tables = parse_toml(text, f"--config {path}: is")
     known = {section.name: section for section in sections.ALL}
     config = Config(path)
     for name, table in tables.items():
@@ -143,6 +143,7 @@ def _algorithms(path: str, table: Any) -> dict[str, dict[str, float]]:
             remedy = "parameters stand under [algorithm.NAME]"
             raise UsageError(f"{path}: algorithm.{name} = {parameters!r}: {remedy}")
         for key, value in parameters.items():
-            if isinstance(value, bool) or not isinstance(value, int | float):
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not number or abs(value) > MOST_OF_A_PARAMETER:
                 raise UsageError(f"{path}: algorithm.{name}.{key} = {value!r}: must be a number")
     return {name: {key: float(value) for key, value in ps.items()} for name, ps in table.items()}

@@ -10,7 +10,6 @@ import csv
 import functools
 import io
 import math
-import tomllib
 from collections.abc import Iterable
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -20,10 +19,11 @@ if TYPE_CHECKING:
 
 
 from nanet.detector.model import MASSES_GEV, Detector, Display, MonteCarlo, Optics, RingModel
-from nanet.errors import UsageError, describe_os_error, near
+from nanet.errors import UsageError, describe_os_error, near, parse_toml
 
 SHIPPED = ("na62", "square", "hexagonal")  # names that stand for files of the package
 MOST_CHANNELS, MOST_BOARDS, MOST_DISKS = 65536, 8, 8
+MOST_STEPS = 1 << 24  # of a position; float32 holds these exactly
 MOST_MM = 900.0  # float32 keeps the precision of the fits to here
 COLUMNS = ("x", "y", "disk", "board")
 SHAPES = ("hexagon", "square")
@@ -37,7 +37,7 @@ def load(given: str) -> Detector:
         text = resources.files("nanet.detector").joinpath(f"{given}.toml").read_text(encoding="utf-8")
         return _File(f"{given}.toml", text).detector()
     try:
-        with open(given, encoding="utf-8") as file:
+        with open(given, encoding="utf-8-sig") as file:
             text = file.read()
     except OSError as error:
         remedy = f"give a file that can be read, or one of {', '.join(SHIPPED)}"
@@ -75,11 +75,8 @@ class _File:
         is_csv = path.lower().endswith(".csv")
         lines = text.splitlines()
         head = [line[1:].removeprefix(" ") for line in lines if line.startswith("#")] if is_csv else lines
-        try:
-            self.tables = tomllib.loads("\n".join(head))
-        except tomllib.TOMLDecodeError as error:
-            where = "the comment lines are" if is_csv else "is"
-            raise UsageError(f"{path}: {where} not TOML: {error}") from None
+        where = "the comment lines are" if is_csv else "is"
+        self.tables = parse_toml("\n".join(head), f"{path}: {where}")
         if is_csv:
             self._check("channels" not in self.tables, "channels", "a CSV file has them as rows")
             self.tables["channels"] = self._rows([line for line in lines if not line.startswith("#")])
@@ -103,28 +100,34 @@ class _File:
 
     def _number(self, key: str, value: Any, low: float, high: float) -> float:
         good = isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
-        self._check(good, f"{key} = {value!r}", f"must be a number from {low:g} to {high:g}")
+        self._check(good, f"{key} = {_shown(value)}", f"must be a number from {low:g} to {high:g}")
         return float(value)
 
     def _numbers(self, key: str, value: Any, count: int, low: float, high: float) -> tuple[float, ...]:
         good = isinstance(value, list) and len(value) == count
-        self._check(good, f"{key} = {value!r}", f"must be a list of {count} numbers")
+        self._check(good, f"{key} = {_shown(value)}", f"must be a list of {count} numbers")
         return tuple(self._number(f"{key}[{at}]", each, low, high) for at, each in enumerate(value))
 
     def _text(self, key: str, value: Any) -> str:
         good = isinstance(value, str) and 0 < len(value) <= 64 and value.isprintable()
-        self._check(good, f"{key} = {value!r}", "must be a text of 1 to 64 characters")
+        self._check(good, f"{key} = {_shown(value)}", "must be a text of 1 to 64 characters")
         return value
 
     # ---- Parts.
 
     def _rows(self, lines: list[str]) -> list[list[Any]]:
         """Rows of a CSV table: x, y, and disk and board where they have a column."""
-        rows = list(csv.reader(io.StringIO("\n".join(line for line in lines if line.strip()))))
+        text = "\n".join(line for line in lines if line.strip())
+        try:
+            rows = list(csv.reader(io.StringIO(text)))
+        except csv.Error as error:
+            raise UsageError(f"{self.path}: the table: is not CSV: {error}") from None
         self._check(bool(rows), "the table", f"is missing: give a header line {','.join(COLUMNS)} and a row "
                     "for each channel")  # fmt: skip
         head = [name.strip() for name in rows[0]]
         self._known(dict.fromkeys(head), "column ", COLUMNS)
+        for name in head:
+            self._check(head.count(name) == 1, f"column {name}", f"occurs {head.count(name)} times")
         for name in ("x", "y"):
             self._check(name in head, f"column {name}", f"is missing in the header {','.join(head)}")
         at = [head.index(name) if name in head else None for name in COLUMNS]
@@ -132,7 +135,7 @@ class _File:
         for number, row in enumerate(rows[1:]):
             good = len(row) == len(head) and all(_whole(cell) for cell in row)
             right = f"must be {len(head)} whole numbers, as the header has"
-            self._check(good, f"channel {number}: {','.join(row)!r}", right)
+            self._check(good, f"channel {number}: {_shown(','.join(row))}", right)
             found.append([int(row[column]) if column is not None else 0 for column in at])
         return found
 
@@ -147,9 +150,9 @@ class _File:
         self._check(len(given) <= MOST_CHANNELS, "channels", limit)
         for number, row in enumerate(given):
             good = isinstance(row, list) and 2 <= len(row) <= 4 and all(type(v) is int for v in row)
-            self._check(
-                good, f"channels[{number}] = {row!r}", "must be 2 to 4 whole numbers: x, y, disk, board"
-            )
+            key = f"channels[{number}] = {_shown(row)}"
+            self._check(good, key, "must be 2 to 4 whole numbers: x, y, disk, board")
+            self._check(all(abs(v) <= MOST_STEPS for v in row), key, f"must be within {MOST_STEPS} steps")
         table = np.array([(*row, 0, 0)[:4] for row in given], dtype=np.int64)
         for column, most, what in ((2, disks, "disks"), (3, MOST_BOARDS, "boards")):
             wrong = np.flatnonzero((table[:, column] < 0) | (table[:, column] >= most))
@@ -297,7 +300,7 @@ class _File:
         step = np.array(self._numbers("unit_mm", pair, 2, 1e-4, 1e3), dtype=np.float32)
         pitch = self._number("pitch_mm", self.tables.get("pitch_mm"), 0.1, 200.0)
         shape = self.tables.get("shape", "hexagon")
-        self._check(shape in SHAPES, f"shape = {shape!r}", f"must be one of {', '.join(SHAPES)}")
+        self._check(shape in SHAPES, f"shape = {_shown(shape)}", f"must be one of {', '.join(SHAPES)}")
         disks, shifts = self._disks()
         table = self._channels(len(disks))
         position = table[:, :2].astype(np.float32) * step
@@ -322,4 +325,10 @@ class _File:
 
 def _whole(text: str) -> bool:
     digits = text.strip().removeprefix("-")
-    return digits.isascii() and digits.isdigit()
+    return digits.isascii() and digits.isdigit() and len(digits) <= 15
+
+
+def _shown(value: Any) -> str:
+    """A wrong value in an error, at most one line of a terminal."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -7,8 +7,12 @@ def find(x, y, first):  # hits of all events in mm; event i has x[first[i]:first
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Callable, Mapping
+import contextlib
+import os
+import sys
+import traceback
+import types
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,21 +41,40 @@ def name_of(given: str) -> str:
 def load(given: str) -> Finder:
     """Function of FILE.py:FUNCTION; runs the file. UsageError."""
     file, _, name = given.rpartition(":")
-    module = importlib.util.module_from_spec(
-        importlib.util.spec_from_loader(Path(file).stem, loader=None)  # type: ignore[arg-type]
-    )
-    module.__file__ = file
     try:
-        text = Path(file).read_text(encoding="utf-8")
-        exec(compile(text, file, "exec"), module.__dict__)
+        text = Path(file).read_bytes()
     except OSError as error:
         raise UsageError(f"--algorithms {describe_os_error(error, file)}") from None
-    except Exception as error:
-        raise UsageError(f"--algorithms {file}: {type(error).__name__}: {error}") from error
+    module = types.ModuleType(f"nanet_finder_{Path(file).stem}")
+    module.__file__ = file
+    sys.modules[module.__name__] = module  # dataclasses and pickle look it up
+    folder = os.path.dirname(os.path.abspath(file))
+    try:
+        with _first_on_the_path(folder):  # the file's own imports, as in `python FILE.py`
+            exec(compile(text, file, "exec"), module.__dict__)
+    except (Exception, SystemExit) as error:
+        raise UsageError(_described(file, file, error)) from error
     function = getattr(module, name, None)
     if not callable(function):
         raise UsageError(f"--algorithms {given}: the file defines no function {name}")
     return function
+
+
+@contextlib.contextmanager
+def _first_on_the_path(folder: str) -> Iterator[None]:
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):
+            sys.path.remove(folder)
+
+
+def _described(given: str, file: str, error: BaseException) -> str:
+    """An error of the user's code, with the last line of the file that led to it."""
+    lines = [where.lineno for where in traceback.extract_tb(error.__traceback__) if where.filename == file]
+    at = f", line {lines[-1]}" if lines else ""
+    return f"--algorithms {given}{at}: {type(error).__name__}: {error}"
 
 
 def run(capture: str, given: str, detector: Detector | None = None) -> Events:
@@ -66,14 +89,15 @@ def run(capture: str, given: str, detector: Detector | None = None) -> Events:
     from nanet.files.tables import offsets_and_values
     from nanet.quality.evaluate import events_of
 
-    find = load(given)
+    find, file = load(given), given.rpartition(":")[0]
     events = read_events(capture, detector=detector)
     first, pm = offsets_and_values(events["pm"])
     x, y = (detector.common if detector else _core.pm_positions_common())[pm].T
     try:
-        found = dict(find(x.copy(), y.copy(), first.astype(np.int64)))
-    except Exception as error:
-        raise UsageError(f"--algorithms {given}: {type(error).__name__}: {error}") from error
+        with _first_on_the_path(os.path.dirname(os.path.abspath(file))):
+            found = dict(find(x.copy(), y.copy(), first.astype(np.int64)))
+    except (Exception, SystemExit) as error:
+        raise UsageError(_described(given, file, error)) from error
     missing = [name for name in COLUMNS if name not in found]
     if missing:
         raise UsageError(

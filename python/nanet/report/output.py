@@ -93,13 +93,14 @@ def check_folder(option: str, folder: str) -> None:
 def check_distinct(**files: str | None) -> None:
     """UsageError if two options name the same file, which one of them would overwrite.
 
-    files: option name (underscores for dashes) -> file, None, "" or "-".
+    files: option name (underscores for dashes), or `input` for an argument -> file, None, "" or "-".
     """
     seen: dict[str, str] = {}
     for name, file in files.items():
         if not file or file == "-" or (os.path.exists(file) and not os.path.isfile(file)):
             continue
-        real, flag = os.path.realpath(file), "--" + name.strip("_").replace("_", "-")
+        real = os.path.realpath(file)
+        flag = "the input" if name == "input" else "--" + name.strip("_").replace("_", "-")
         if real in seen:
             raise UsageError(f"{flag} {file}: is the file of {seen[real]} too; give another")
         seen[real] = flag

@@ -222,7 +222,8 @@ def _latency_rows(latency: Mapping[str, Mapping[str, float]], stages: Sequence[s
             f"<tr><td>{html.escape(stage.replace('_', ' '))}</td>{cells}<td>{count(values['n'])}</td></tr>"
         )
     return (
-        f'<div class="box"><table><tr><th>latency</th>{head}<th>n</th></tr>{rows}</table></div>'
+        f'<div class="box"><table class="numbers"><tr><th>latency</th>{head}<th>n</th></tr>'
+        f"{rows}</table></div>"
         if rows
         else ""
     )
@@ -358,6 +359,11 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
                 rows.append((name, count(value)))
         elif isinstance(value, float):
             rows.append((name, count(value) if value >= 1e4 else f"{value:.4g}"))
+        elif isinstance(value, list) and any(isinstance(part, Mapping) for part in value):
+            for part in value:
+                at = f" {part['node']}" if "node" in part else ""
+                others = {of: number for of, number in part.items() if of != "node"}
+                rows += _flat(others, f"{prefix}{key.removesuffix('s')}{at}: ")
         elif isinstance(value, list):
             rows.append((name, ", ".join(str(part) for part in value) or "none"))
         else:

@@ -34,12 +34,13 @@ def counted(value: float, noun: str) -> str:
     return f"{count(value)} {noun}{'s' * (int(value) != 1)}"
 
 
-def rate(value: float) -> str:
-    """A rate per second with a prefix: 2.51 M/s."""
+def rate(value: float, noun: str = "") -> str:
+    """A rate per second with a prefix: 2.51 M/s, or 2.51 M events/s."""
+    what = f" {noun}" if noun else ""
     for limit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= limit:
-            return f"{value / limit:.2f} {name}/s"
-    return f"{value:.0f} /s"
+            return f"{value / limit:.2f} {name}{what}/s"
+    return f"{value:.0f}{what or ' '}/s"
 
 
 def microseconds(value: float | None) -> str:
@@ -197,5 +198,5 @@ def _summary(result: Mapping[str, Any]) -> RenderableType:
     )
     return (
         f"{count(result['events_built'])} events, {count(result['rings'])} rings "
-        f"in {result['elapsed_s']:.2f} s: {rate(result['events_per_s'])} events; {closes}"
+        f"in {result['elapsed_s']:.2f} s: {rate(result['events_per_s'], 'events')}; {closes}"
     )

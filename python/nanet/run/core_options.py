@@ -76,7 +76,7 @@ def load_algorithm(given: str) -> Algorithm:
     return Algorithm(plugin["name"], plugin["path"], plugin["cuda"])
 
 
-def _check(algorithm: str, parameters: dict[str, float], detector: dict[str, Any] | None) -> None:
+def check_parameters(algorithm: str, parameters: dict[str, float], detector: dict[str, Any] | None) -> None:
     """UsageError for parameters that the core refuses, also of an algorithm not in use."""
     import numpy as np
 
@@ -120,7 +120,7 @@ def core_options(config: Config, also: Iterable[str] = ()) -> dict[str, Any]:
             text = f"[algorithm.{name}]: no such algorithm{near(name, known)}{remedy}"
             raise UsageError(f"{config.where()}{text}")
         with located(config.where()):
-            _check(name, parameters, of_core)
+            check_parameters(name, parameters, of_core)
     if detector and of_core:
         _check_detector(detector, config[DetectorFile].detector, card, known)
     if trigger.device not in ("auto", "cpu") and not algorithm.cuda:
@@ -179,7 +179,7 @@ def _check_detector(detector: Detector, given: str, card: Card, known: Iterable[
         if name not in known:
             raise UsageError(f"{given}: algorithm.{name}: no such algorithm{near(name, known)}")
         with located(f"{given}: "):
-            _check(name, parameters, detector.core())
+            check_parameters(name, parameters, detector.core())
 
 
 def _check_merging(card: Card) -> None:

@@ -109,7 +109,7 @@ bool expect_equal_units(const Segment& segment, const std::vector<std::uint32_t>
   rules.max_payload = 8192;
   for (std::size_t p = 0; p < begins.size(); ++p) {
     const std::byte* const at = segment.bytes.data() + begins[p];
-    std::array<std::uint32_t, 255> room;
+    std::array<std::uint32_t, mgp::max_fragments> room;
     const auto checked =
         mgp::validate({at, mgp::decode_header(at).length}, rules,
                       list_all || p == 0 ? std::span<std::uint32_t>(room) : std::span<std::uint32_t>());

@@ -319,7 +319,8 @@ bool PacketWriter::add(Timestamp timestamp, FineTime fine, std::span<const std::
                        std::uint8_t seen, std::uint8_t flags) {
   const bool fixed = header_.has(flag::fixed);
   const std::size_t bytes = fixed ? fixed_event_bytes : event_header_bytes + 2 * hits.size();
-  if (hits.size() > max_fragment_hits || header_.events == 0xFF || used_ + bytes > limit_) return false;
+  if (hits.size() > max_fragment_hits || header_.events == max_fragments || used_ + bytes > limit_)
+    return false;
   std::byte* at = buffer_ + used_;
   store<std::uint64_t>(at, timestamp | std::uint64_t{fine} << 32 | std::uint64_t{hits.size()} << 40 |
                                std::uint64_t{seen} << 48 | std::uint64_t{flags} << 56);

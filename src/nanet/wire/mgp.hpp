@@ -19,6 +19,7 @@ inline constexpr std::size_t fixed_event_bytes = event_header_bytes + 2 * max_fr
 inline constexpr std::size_t eob_bytes = header_bytes + 24;
 inline constexpr std::uint16_t default_max_payload = 1472;
 inline constexpr unsigned max_packets_per_frame = 16;  // per board: a four-bit index
+inline constexpr std::size_t max_fragments = 255;      // per packet: an eight-bit count
 inline constexpr std::uint8_t version = 1;
 inline constexpr std::uint16_t default_port = 58913;
 
@@ -215,7 +216,7 @@ class FragmentReader {
   bool fixed_ = false;
 };
 
-// Builds one packet in a caller's buffer. add() refuses fragments beyond the size limit or 255 events.
+// Builds one packet in a caller's buffer. add() refuses fragments beyond the size limit or max_fragments.
 class PacketWriter {
  public:
   // limit: largest `length` of the packet; the buffer holds at least as many bytes.

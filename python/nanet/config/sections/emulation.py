@@ -56,7 +56,7 @@ class Readout(Section):
     pcap_port: int = option(58913, "Destination port of the packets in the capture.", low=1, high=65535)
     fault: str = option(
         "",
-        "Faults: drop=P,dup=P,reorder=P,corrupt=P,delay=P.",
+        "Faults, by commas: drop=P, dup=P, reorder=P, corrupt=P, delay=P.",
         check=check_of(values.faults),
         words=True,
         to_core=_without_spaces,
@@ -150,7 +150,7 @@ class Demo(Section):
     fault: str = option(
         "",
         "Faults of the boards as in `nanet readout`; with --network also of the link to the trigger: "
-        "link_loss=0.1%,link_delay=100us,link_reorder=1%.",
+        "link_loss=0.1%, link_delay=100us, link_reorder=1%.",
         check=check_of(values.link_faults),
         words=True,
     )

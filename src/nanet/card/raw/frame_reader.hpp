@@ -37,7 +37,7 @@ class alignas(64) FrameBatch {
   // Parses all frames and validates their payloads. Call make_room_to_validate() once before.
   void make_room_to_validate() {
     parsed_ = std::make_unique<Parsed[]>(room_);
-    listed_.resize(room_ * most_listed);
+    listed_.resize(room_ * wire::mgp::max_fragments);
   }
   void validate(const wire::mgp::Rules& rules) noexcept;
   // Headers of frame i, from validate() or parsed now.
@@ -60,8 +60,6 @@ class alignas(64) FrameBatch {
   }
 
  private:
-  static constexpr std::size_t most_listed = 255;  // fragments of a packet
-
   struct Parsed {
     wire::UdpFrame udp;
     wire::mgp::Checked checked;

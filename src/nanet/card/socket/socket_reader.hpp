@@ -90,7 +90,7 @@ class alignas(64) SocketBatch {
 
   static constexpr std::size_t most_segments = 64;  // of a train
   // Fragments that validation lists, per message; the card's thread follows those of further datagrams.
-  static constexpr std::size_t most_listed = 512;
+  static constexpr std::size_t most_listed = 2 * wire::mgp::max_fragments;
 
   // Result of a message for the card's thread. The kernel's structures stay in the cache of the reading
   // thread.

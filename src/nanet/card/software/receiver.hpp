@@ -68,8 +68,8 @@ class Receiver : public ReceiveStatus {
   explicit Receiver(const ReceiverOptions& options) : options_(options) {}
 
   ReceiverOptions options_;
-  std::array<std::uint32_t, 255> index_{};  // fragments of a packet
-  std::size_t listed_ = 0;                  // of them, those that validation fills
+  std::array<std::uint32_t, wire::mgp::max_fragments> index_{};
+  std::size_t listed_ = 0;  // of them, those that validation fills
   PacketObserver* packet_observer_ = nullptr;
   RefusedPacketHook refused_;
   std::function<void()> full_;

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Code of 32-lane algorithms outside the vector types: number of lanes, macros for loops and functions, fused
+// multiply-add.
+#pragma once
+
+#include "nanet/units.hpp"
+
+namespace nanet::rich {
+
+inline constexpr unsigned lane_count = 32;
+
+// Before a loop: unrolls it fully or not at all. The instructions of a warp must fit in the instruction
+// cache. NANET_INLINED: a function that kernels inline; the members of an object that other functions take
+// lie in local memory.
+#ifdef __CUDACC__
+#define NANET_UNROLLED _Pragma("unroll")
+#define NANET_ROLLED _Pragma("unroll 1")
+#define NANET_NOINLINE __noinline__
+#define NANET_INLINED __forceinline__
+#else
+#define NANET_UNROLLED _Pragma("GCC unroll 8")
+#define NANET_ROLLED _Pragma("GCC unroll 1")
+#define NANET_NOINLINE
+#define NANET_INLINED
+#endif
+
+// Fused multiply-add, in uniform code.
+NANET_HD inline float fused(float a, float b, float c) {
+#ifdef __CUDA_ARCH__
+  return __fmaf_rn(a, b, c);
+#else
+  return __builtin_fmaf(a, b, c);
+#endif
+}
+
+}  // namespace nanet::rich

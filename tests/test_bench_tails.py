@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stops of a spinning loop in `nanet bench`: late frames and losses by cause, and the loop's CPU."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import attrs
+import numpy as np
+import pytest
+from nanet.run import host
+
+from nanet.bench import Settings, Sheet, tails, trigger
+
+
+def stops(*intervals):
+    begin, end = zip(*intervals, strict=True) if intervals else ((), ())
+    return tails.Stops(np.array(begin, np.int64), np.array(end, np.int64))
+
+
+def test_a_stop_meets_a_frame_only_inside_it():
+    begin, end = np.array([1_000_000]), np.array([2_000_000])
+
+    def met(*intervals):
+        (found,) = tails.meets(begin, end, stops(*intervals))
+        return found
+
+    assert not met()
+    assert not met((900_000, 1_000_000)), "ends as the frame begins"
+    assert met((900_000, 1_000_001))
+    assert met((1_999_999, 2_100_000))
+    assert not met((2_000_000, 2_100_000)), "begins at the deadline"
+    assert met((0, 3_000_000)) and met((1_200_000, 1_300_000))
+    assert not met((1_200_000, 1_250_000)), "no longer than the least stop"
+    assert met((1_200_000, 1_250_001))
+    assert met((0, 60_000), (1_200_000, 1_300_000), (5_000_000, 6_000_000))
+    assert not met((0, 60_000), (5_000_000, 6_000_000))
+
+
+def test_late_frames_and_losses_by_cause():
+    """Frames of 10 us, timeout 200 us, deadline 1 ms; each sent when due, within 2 us."""
+    start, frames = 10_000_000_000, 1000
+    limits = tails.Limits(frame=10_000.0, timeout=200_000, deadline=1_000_000)
+
+    def account(late, seen=(), *, lost=0, limits=limits, counted=None, **sent):
+        first = start + 10_000 * np.arange(frames)
+        last = first + 2_000
+        for name, change in sent.items():
+            {"first": first, "last": last}[name][list(change)] += list(change.values())
+        times = tails.FrameTimes(*(a.astype(np.uint64) for a in (first, last, np.array(late))))
+        found = tails.causes(times, stops(*seen), limits, counted or len(late), lost)
+        return found.by_us, found.by_stops, found.by_boards, found.lost_by_boards
+
+    assert account([]) == (0, 0, 0, 0)
+    assert account([5, 7]) == (2, 0, 0, 0)
+    assert account([5], counted=3) == (3, 0, 0, 0), "answers that L0TP did not receive are ours"
+    # A stop of 100 us that begins 5 ms after the start: frames due 1 ms before it to its end.
+    stop = (start + 5_000_000, start + 5_100_000)
+    assert account([400, 401, 509, 510], [stop]) == (2, 2, 0, 0)
+    # A board behind by more than the timeout; frame 99 is in the call before, whose send time is early.
+    assert account([98, 99, 100, 101], last={100: 198_001}) == (2, 0, 2, 0)
+    assert account([100], last={100: 198_000}) == (1, 0, 0, 0), "at the timeout"
+    assert account([100], last={100: 199_000}, limits=attrs.evolve(limits, gathered=10_000)) == (1, 0, 0, 0)
+    assert account([500], [stop], last={500: 300_000}) == (0, 0, 1, 0), "boards first"
+    # At most one lost packet of each frame with packets further apart than the timeout.
+    assert account([], last={100: 300_000}, lost=1) == (0, 0, 0, 1)
+    assert account([], last={100: 300_000}, lost=5) == (0, 0, 0, 2)
+    assert account([], first={100: 300_000}, last={100: 300_000}, lost=5) == (0, 0, 0, 0), "sent together"
+    # Frames not sent at the end of the run.
+    unsent = {"first": {999: -start - 9_990_000}, "last": {999: -start - 9_992_000}}
+    assert account([999], [stop], **unsent) == (1, 0, 0, 0)
+
+
+def test_the_share_of_explained_frames():
+    first = 1_000_000 * np.arange(1, 11)
+    times = tails.FrameTimes(first, first, np.zeros(0, np.uint64))
+    limits = tails.Limits(frame=1e6, timeout=200_000, deadline=500_000)
+    assert tails.causes(times, stops(), limits, 0, 0).explained_share == 0
+    assert tails.causes(times, stops((3_100_000, 4_100_000)), limits, 0, 0).explained_share == 0.2
+
+
+def test_the_spinning_loop_has_a_spare_core_only_on_a_host_with_many(machine):
+    # 7: card 4 - 6; boards, L0TP and the rest on 0, 1, 3. 16: card 10 - 15, boards 6 - 9.
+    for cpus, spare in ((2, None), (6, None), (7, 2), (16, 5)):
+        machine(cpus)
+        assert trigger.spare_core(Settings()) == spare
+
+
+def test_the_body_beside_the_spinning_loop_gets_the_other_cpus():
+    cpus = os.sched_getaffinity(0)
+    spare = max(cpus)
+    if not cpus - host.siblings(spare):
+        pytest.skip("one core")
+    sheet = Sheet(lambda text: None)
+    with pytest.raises(KeyError), tails.spinning(spare, -1, 0.0, sheet):
+        raise KeyError
+    assert os.sched_getaffinity(0) == cpus and not sheet.rows
+    with tails.spinning(spare, -1, 0.0, sheet) as seen:
+        assert os.sched_getaffinity(0) == cpus - host.siblings(spare)
+        time.sleep(0.2)
+    assert os.sched_getaffinity(0) == cpus
+    (row,) = sheet.rows
+    assert row["stops"] == "during the load" and row["cpu"] == spare
+    assert len(seen.begin) == row["over_10us"] and (seen.end - seen.begin > 10_000).all()
+    assert (seen.begin[1:] >= seen.end[:-1]).all()
