@@ -34,7 +34,10 @@ LOOP_FIGURES = ("triggers_in_time_share", "events_incomplete", "events_twice")
 LINE_S = 2.0  # between lines without a terminal
 
 
-@options(Demo, DetectorFile, Final, omit=("final_boards", "farm", "farm_boards"))
+@options(
+    Demo, DetectorFile, Final,
+    omit=("final_boards", "farm", "farm_boards", "sync", "time_source", "clock_speed"),
+)  # fmt: skip
 def demo(
     config: Config,
     device: Annotated[str | None, typer.Option("--device", help="As in `nanet trigger`.")] = None,
@@ -63,7 +66,7 @@ def demo(
     with stop_signals() as stop, Chain(config) as chain:
         speed, why = choose_speed(chain, section, settings["device"], out)
         early = bool(stop.signals)
-        chain.start(speed, settings["deadline_us"])
+        chain.start(speed, settings["deadline_us"], settings["timeout_us"])
         if chain.page and section.network and in_user_namespace():
             out.print("monitor: inside the user namespace; as root it is reachable", markup=False)
         elif chain.page:

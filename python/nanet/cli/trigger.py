@@ -22,7 +22,7 @@ from nanet.files.provenance import SIDECAR, write_sidecar
 from nanet.report.output import account_closes, check_folder, check_writable, console, write_json
 from nanet.run import host, realtime
 from nanet.run.control import RunControl
-from nanet.run.core_options import core_options
+from nanet.run.core_options import check_latency, core_options
 from nanet.run.process import StatusWriter, StopFlag, status_writer, stop_signals
 from nanet.run.watching import Watching
 
@@ -48,7 +48,7 @@ def check(config: Config, json_file: str | None, status_file: str | None, loop: 
             _core.Level1({**settings, "listen": settings["listen"].rpartition(":")[0] + ":0"})
         print(f"accepted: events at {settings['listen']} -> {settings['algorithm']} on cpu")
         return
-    settings, card = {**core_options(config), **final_settings(config[Final])}, config[Card]
+    settings, card = with_final(core_options(config), config), config[Card]
     realtime.check_pinning(config[RealTime], settings)
     burst_report = config[Trigger].burst_report or None
     check_writable(json=json_file, keep_bad=card.keep_bad or None, burst_report=burst_report)
@@ -94,7 +94,7 @@ def trigger(
     if config[Trigger].input == "mep":
         level1(config, json_file, status_file)
         return
-    settings = {**core_options(config), **final_settings(config[Final])}
+    settings = with_final(core_options(config), config)
     realtime.check_pinning(config[RealTime], settings)
     out = console(json_file)
     with (
@@ -194,9 +194,14 @@ def print_level1(out: Console, result: dict[str, Any]) -> None:
             out.print(f"[yellow]{count(n)} {name.replace('_', ' ')}[/]")
 
 
-def final_settings(final: Final) -> dict[str, Any]:
-    """Settings of the core for the final trigger; empty without it."""
-    return core_values(final) if final.final_boards else {}
+def with_final(settings: dict[str, Any], config: Config) -> dict[str, Any]:
+    """Settings of the core, with those of the final trigger. UsageError for an L that is too short."""
+    final = config[Final]
+    if not final.final_boards:
+        return settings
+    if final.latency_us and (final.sync or config[Card].card == "gateware"):
+        check_latency(final, final.latency_us, settings["timeout_us"], final.clock_speed)
+    return {**settings, **core_values(final)}
 
 
 def start_line(settings: dict[str, Any], executor: str) -> str:

@@ -40,11 +40,26 @@ class Final(Section):
         high=1e5,
         unit="µs",
     )
+    sync: str = option(
+        "",
+        "Address at which the trigger takes sync datagrams of the boards' clock, HOST:PORT; with them a "
+        "software card answers no later than 20 µs before t + L; empty: by its deadline alone.",
+        check=optional(check_of(values.endpoint)),
+    )
+    time_source: str = option(
+        "udp",
+        "How the trigger derives the experiment's time from sync datagrams: udp by their least delay, ptp by "
+        "their TAI, for one host or hosts with PTP.",
+        choices=("udp", "ptp"),
+    )
+    clock_speed: float = option(
+        1.0, "Speed of the experiment's clock for the trigger, as --speed of the boards.", low=1e-6, high=100
+    )
     min_ticks: int = option(3, "Least distance of two triggers in periods of 25 ns.", low=1, high=256)
     close_ticks: int = option(
         0,
         "A gateware card closes a frame this many periods after the frame's end by TTC time, if its timeout "
-        "has not passed before; 0: at its timeout.",
+        "has not passed before; 0: at its timeout. At 10 MHz of events the last packet takes 120 periods.",
         low=0,
         high=65_535,
     )

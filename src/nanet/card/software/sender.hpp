@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "nanet/card/answer_deadline.hpp"
 #include "nanet/card/counters.hpp"
 #include "nanet/card/frame_table.hpp"
 #include "nanet/card/observers.hpp"
@@ -29,10 +30,16 @@ class Sender {
  public:
   Sender(const SenderOptions& options, Consumers& consumers, FrameTable& table, Counters& counters,
          Transmit& transmit)
-      : options_(options), consumers_(consumers), table_(table), counters_(counters), transmit_(transmit) {}
+      : options_(options),
+        deadline_{options.deadline, options.from_closed, nullptr},
+        consumers_(consumers),
+        table_(table),
+        counters_(counters),
+        transmit_(transmit) {}
 
   void observe(FrameObserver* observer) noexcept { observer_ = observer; }
   void observe_answers(AnswerObserver* observer) noexcept { answers_ = observer; }
+  void limit_answers(const AnswerLimit* limit) noexcept { deadline_.limit = limit; }
   // Passes all numbers that can be passed at time `now`. `clock` is read after each batch for the send time.
   // Returns how many were passed.
   template <class Clock>
@@ -76,7 +83,7 @@ class Sender {
   static constexpr std::size_t unsettled_limit = 4096;
   static constexpr Nanoseconds settle_within = 1'000'000'000;  // a consumer that has failed posts nothing
 
-  bool due(const FrameTable::Slot& slot, bool closed, Nanoseconds now) const noexcept;
+  bool due(std::uint64_t n, bool closed, Nanoseconds now) const noexcept;
   static bool abandoned(const contract::View& view, std::uint64_t n) noexcept;
   bool sound(const contract::View& view, const contract::Descriptor& descriptor) const noexcept;
   std::size_t gather(Nanoseconds now) noexcept;
@@ -85,6 +92,7 @@ class Sender {
   void settle(Nanoseconds now) noexcept;
 
   SenderOptions options_;
+  AnswerDeadline deadline_;
   Consumers& consumers_;
   FrameTable& table_;
   Counters& counters_;

@@ -5,10 +5,48 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <map>
+
 #include "nanet/card/software/rig_test.hpp"
 
 namespace nanet::card {
 namespace {
+
+struct Limits final : AnswerLimit {
+  Nanoseconds latest(std::uint64_t n) const noexcept override {
+    const auto it = at.find(n);
+    return it == at.end() ? std::numeric_limits<Nanoseconds>::max() : it->second;
+  }
+  std::map<std::uint64_t, Nanoseconds> at;
+};
+
+TEST(Sender, ALimitAdvancesTheDeadline) {
+  Rig rig;
+  Limits limits;
+  ASSERT_TRUE(rig.stream.limit_answers(&limits));
+  rig.sobs();
+  for (Frame f = 0; f < 3; ++f) rig.frame(f);
+  const Nanoseconds first = rig.now;
+  limits.at = {{0, first + 2000}, {2, first + 9000}};  // the deadline is 6000
+  const auto events = rig.take(EventType::receive_done);
+  EXPECT_EQ(rig.stream.sender().next_deadline(), first + 2000);
+  rig.now = first + 1999;
+  EXPECT_EQ(rig.send(), 0u);
+  rig.now = first + 2000;
+  EXPECT_EQ(rig.send(), 1u);
+  EXPECT_EQ(rig.transmit.sent[0].sub_id, 0xFF);
+  EXPECT_EQ(rig.stream.sender().next_deadline(), first + 6000);
+  rig.answer(events[1]);
+  EXPECT_EQ(rig.send(), 1u);
+  EXPECT_EQ(rig.stream.sender().next_deadline(), first + 6000);
+  rig.now = first + 6000;
+  EXPECT_EQ(rig.send(), 1u);
+  EXPECT_EQ(rig.stream.counters().frames_late, 2u);
+  rig.answer(events[0]);
+  rig.answer(events[2]);
+  rig.finish();
+}
 
 TEST(Sender, SendsByNumberForAnyOrderOfAnswers) {
   Rig rig;

@@ -9,12 +9,14 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "nanet/card/card_trigger.hpp"
 #include "nanet/card/observers.hpp"
 #include "nanet/os/fd.hpp"
 #include "nanet/stats/counter.hpp"
+#include "nanet/trigger/live/experiment_time.hpp"
 #include "nanet/ttc/decisions.hpp"
 #include "nanet/wire/ethernet.hpp"
 
@@ -25,9 +27,10 @@ struct FinalTriggerOptions {
   wire::Endpoint farm;                 // of MEPs; takes datagrams at the next port. Port 0: no farm
   std::array<ttc::TriggerMask, ttc::Masks::count> masks{};
   Timestamp min_ticks = 3;
-  Timestamp latency = 0;      // L of a card that releases the triggers
+  Timestamp latency = 0;      // L
   Timestamp close_ticks = 0;  // see card::CardTriggerOptions
   std::uint8_t source = rich_source;
+  std::optional<ExperimentTimeOptions> time;  // sets a deadline to the answers of a software card
 };
 
 // All calls in the card's thread.
