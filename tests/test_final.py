@@ -193,15 +193,16 @@ def test_a_latency_beyond_the_memory_of_the_card_is_refused(nanet: Callable[...,
     assert "final.latency_us = 899.98" in done.stderr and "give 0.249510 to 817.5" in done.stderr
 
 
-def test_answers_are_due_by_ttc_time() -> None:
-    # A frame without a packet would close after a second; its answer is due 80 ms after its first period.
+def test_late_frames_are_passed_by_ttc_time() -> None:
+    # A frame without a packet would close after 45 ms; its answer is due 25 ms after its first period begins.
     boards = ",".join(f"127.0.0.1:{port}" for port in free_ports(4))
     sync, farm = f"127.0.0.1:{free_ports(1)[0]}", f"127.0.0.1:{free_port_pair()}"
-    speed, latency = 0.001, {"latency_us": 100.0, "sync": sync}
+    speed, latency = 0.001, {"latency_us": 45.0, "sync": sync}
     trigger = _core.Trigger(
         {"listen": "127.0.0.1:0", "send": f"127.0.0.1:{free_ports(1)[0]}", "algorithm": "math",
-         "timeout_us": 1e6, "deadline_us": 3e6, "final_boards": boards, "time_source": "ptp",
-         "clock_speed": speed, **latency}
+         "timeout_us": 45e3, "deadline_us": 50e3, "final_boards": boards, "time_source": "ptp",
+         "clock_speed": speed, "late": "pass", "late_type": 5, "late_downscale": 2, "min_ticks": 1,
+         **latency}
     )  # fmt: skip
     readout = _core.Readout(
         to=trigger.listening[0], speed=speed, duration=1.0, pool_frames=64, rate=10e6, fault="drop=0.1",
@@ -217,6 +218,11 @@ def test_answers_are_due_by_ttc_time() -> None:
     assert final["syncs"] > 0 and final["syncs_refused"] == 0
     assert result["frames_late"] > 0
     assert result["latency_us"]["header_only"]["n"] == result["frames_late"]
+    assert final["passed"] > 0
+    assert final["decisions"] == final["passed"]  # no masks
+    assert final["decisions"] == final["triggers"] + final["joined"] + final["dead"]
+    # Half of the periods with events, of frames with 256 periods at most.
+    assert final["passed"] <= 128 * result["frames_late"]
     for board in readout.result()["final"]["boards"]:
         assert board["triggers"] == sum(board[name] for name in OUTCOMES)
 
@@ -283,6 +289,8 @@ def test_options_that_do_not_fit_are_named(nanet: Callable[..., Any]) -> None:
     for card, demo in ((Card(), Demo(final=True)), (Card(card="gateware"), Demo())):
         with pytest.raises(UsageError, match=r"final\.choke = '5\+1'"):
             check_final(demo, card, Final(choke="5+1"))
+    with pytest.raises(UsageError, match=r"final\.late = 'pass' with card\.type = 'gateware'"):
+        check_final(Demo(final=True), Card(card="gateware"), Final(late="pass"))
     # L leaves no time between a frame's timeout, which is of this host, and the deadline of its answer.
     for final, latency_us, timeout_us, speed in (
         (Final(), 219.9, 200.0, 1.0),

@@ -21,7 +21,7 @@ from nanet.report.farm import print_farm
 from nanet.report.final import print_loop
 from nanet.report.output import account_closes, check_writable, console, working, write_json
 from nanet.run import host
-from nanet.run.core_options import core_options
+from nanet.run.core_options import check_late, core_options
 from nanet.run.demo import Chain, Outcome
 from nanet.run.namespaces import enter_user_namespace, in_user_namespace
 from nanet.run.process import StopFlag, stop_signals
@@ -116,6 +116,7 @@ def check_final(demo: Demo, card: Card, final: Final) -> None:
         raise UsageError(f"final.choke = {final.choke!r}: needs --final --card gateware")
     if final.close_ticks and not (demo.final and card.card == "gateware"):
         raise UsageError(f"final.close_ticks = {final.close_ticks}: needs --final --card gateware")
+    check_late(final, card)
 
 
 def report_folder(name: str) -> Path | None:

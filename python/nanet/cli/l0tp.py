@@ -25,8 +25,8 @@ POLL_S = 0.1
 
 @options(
     L0tp, Final,
-    omit=("final_boards", "latency_us", "sync", "time_source", "clock_speed", "min_ticks", "close_ticks",
-          "masks", "choke"),
+    omit=("final_boards", "latency_us", "sync", "time_source", "clock_speed", "late", "late_type",
+          "late_downscale", "min_ticks", "close_ticks", "masks", "choke"),
 )  # fmt: skip
 def l0tp(
     config: Config,

@@ -30,7 +30,8 @@ REFUSED_SHARE = 0.5
 
 @options(
     Readout, DetectorFile, Final,
-    omit=("farm_boards", "time_source", "clock_speed", "min_ticks", "close_ticks", "masks", "choke"),
+    omit=("farm_boards", "time_source", "clock_speed", "late", "late_type", "late_downscale", "min_ticks",
+          "close_ticks", "masks", "choke"),
 )  # fmt: skip
 def readout(
     config: Config,

@@ -22,7 +22,7 @@ from nanet.files.provenance import SIDECAR, write_sidecar
 from nanet.report.output import account_closes, check_folder, check_writable, console, write_json
 from nanet.run import host, realtime
 from nanet.run.control import RunControl
-from nanet.run.core_options import check_latency, core_options
+from nanet.run.core_options import check_late, check_latency, core_options
 from nanet.run.process import StatusWriter, StopFlag, status_writer, stop_signals
 from nanet.run.watching import Watching
 
@@ -199,6 +199,7 @@ def with_final(settings: dict[str, Any], config: Config) -> dict[str, Any]:
     final = config[Final]
     if not final.final_boards:
         return settings
+    check_late(final, config[Card])
     if final.latency_us and (final.sync or config[Card].card == "gateware"):
         check_latency(final, final.latency_us, settings["timeout_us"], final.clock_speed)
     return {**settings, **core_values(final)}

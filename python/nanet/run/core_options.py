@@ -184,6 +184,15 @@ def check_latency(final: Final, latency_us: float, timeout_us: float, speed: flo
         )
 
 
+def check_late(final: Final, card: Card) -> None:
+    """UsageError for late frames that the card cannot pass."""
+    if final.late == "pass" and card.card == "gateware":
+        raise UsageError(
+            "final.late = 'pass' with card.type = 'gateware': this card drops late frames: use --late drop, "
+            "or --card socket"
+        )
+
+
 def _check_detector(detector: Detector, given: str, card: Card, known: Iterable[str]) -> None:
     """UsageError for options that the detector excludes, and for wrong parameters in its file."""
     text = f"detector.file = {given!r}"

@@ -193,7 +193,8 @@ void add_run_state(nb::dict& d, const trigger::Trigger& core) {
                                        {"decisions", &c.decisions},
                                        {"triggers", &c.triggers},
                                        {"joined", &c.joined},
-                                       {"dead", &c.dead}})
+                                       {"dead", &c.dead},
+                                       {"passed", &c.passed}})
       f[key] = std::uint64_t{*counter};
     f["datagrams"] = core.final_datagrams();
     f["send_errors"] = core.final_send_errors();

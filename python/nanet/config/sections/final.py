@@ -55,6 +55,14 @@ class Final(Section):
     clock_speed: float = option(
         1.0, "Speed of the experiment's clock for the trigger, as --speed of the boards.", low=1e-6, high=100
     )
+    late: str = option(
+        "drop",
+        "Frames that a software card answers header-only: drop has no trigger in them; pass gives late_type "
+        "to one of late_downscale periods with events.",
+        choices=("drop", "pass"),
+    )
+    late_type: int = option(0, "Type of the triggers in such frames.", low=0, high=63)
+    late_downscale: int = option(1, "One of so many periods with events passes.", low=1, high=1_000_000)
     min_ticks: int = option(3, "Least distance of two triggers in periods of 25 ns.", low=1, high=256)
     close_ticks: int = option(
         0,

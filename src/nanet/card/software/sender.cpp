@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "nanet/card/frame_periods.hpp"
 #include "nanet/os/affinity.hpp"
 #include "nanet/os/clock.hpp"
 
@@ -110,9 +111,19 @@ std::size_t Sender::gather(Nanoseconds now) noexcept {
   return ready;
 }
 
+void Sender::tell_late(std::uint64_t n) noexcept {
+  const FrameTable::Slot& slot = table_.slot(n);
+  const bool closed = table_.status(n) == Status::closed;
+  answers_->passed_late(n, slot.frame, periods_of(consumers_.view_of(n), slot, closed));
+}
+
 void Sender::finish(std::size_t sent, Nanoseconds now) noexcept {
   if (answers_) {
-    for (std::size_t i = 0; i < sent; ++i) answers_->sent(passing_[i].n, {batch_[i].data, batch_[i].bytes});
+    for (std::size_t i = 0; i < sent; ++i) {
+      if (wants_late_ && passing_[i].outcome == Outcome::late && passing_[i].has_buffer)
+        tell_late(passing_[i].n);
+      answers_->sent(passing_[i].n, {batch_[i].data, batch_[i].bytes});
+    }
     answers_->flush();
   }
   for (std::size_t i = 0; i < sent; ++i) {

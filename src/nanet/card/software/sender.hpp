@@ -38,7 +38,10 @@ class Sender {
         transmit_(transmit) {}
 
   void observe(FrameObserver* observer) noexcept { observer_ = observer; }
-  void observe_answers(AnswerObserver* observer) noexcept { answers_ = observer; }
+  void observe_answers(AnswerObserver* observer) noexcept {
+    answers_ = observer;
+    wants_late_ = observer && observer->wants_late() && !options_.from_closed;
+  }
   void limit_answers(const AnswerLimit* limit) noexcept { deadline_.limit = limit; }
   // Passes all numbers that can be passed at time `now`. `clock` is read after each batch for the send time.
   // Returns how many were passed.
@@ -87,6 +90,7 @@ class Sender {
   static bool abandoned(const contract::View& view, std::uint64_t n) noexcept;
   bool sound(const contract::View& view, const contract::Descriptor& descriptor) const noexcept;
   std::size_t gather(Nanoseconds now) noexcept;
+  void tell_late(std::uint64_t n) noexcept;
   void finish(std::size_t sent, Nanoseconds now) noexcept;
   std::size_t header_only(std::size_t at, Frame frame) noexcept;
   void settle(Nanoseconds now) noexcept;
@@ -99,6 +103,7 @@ class Sender {
   Transmit& transmit_;
   FrameObserver* observer_ = nullptr;
   AnswerObserver* answers_ = nullptr;
+  bool wants_late_ = false;
   std::array<Datagram, batch_limit> batch_{};
   std::array<Passing, batch_limit> passing_{};
   std::array<std::array<std::byte, wire::mtp::header_bytes>, batch_limit> header_{};

@@ -107,6 +107,9 @@ void Trigger::open_final(card::Stream& stream) {
   }
   final_ = std::make_unique<FinalTrigger>(final);
   if (by_frames && stream.observe_answers(final_.get())) return;
+  if (by_frames && final.late.downscale != 0)
+    throw std::invalid_argument("final.late = pass: the " + std::string(card_->name()) +
+                                " card drops late frames: use --card socket, or --late drop");
   if (by_frames)
     final_->use_card(stream.release_triggers({final.masks, final.latency, final.min_ticks, final.close_ticks},
                                              final_.get()));
