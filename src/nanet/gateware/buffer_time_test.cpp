@@ -2,12 +2,15 @@
 // Tests of TTC time in the simulated card: merged buffers, closing of frames, deadline of answers.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <vector>
 
+#include "model.hpp"
 #include "nanet/card/software/rig_test.hpp"
 #include "nanet/gateware/simulated.hpp"
+#include "nanet/ttc/deadline.hpp"
 
 namespace nanet::gateware {
 namespace {
@@ -154,6 +157,25 @@ TEST(BufferTime, AFrameWithoutABoardClosesAtItsTimeoutFirst) {
     const double after = (h.close_period - h.first_period) * period_ns;
     EXPECT_GE(after, 200'000 - period_ns);
     EXPECT_LT(after, 230'000);  // with the driver's grace
+  }
+}
+
+TEST(BufferTime, AnAnswerIsLateBeforeItsTriggersAre) {
+  constexpr Timestamp latency = 4000;
+  const Seen seen = run_card({.sent = frames + further, .latency = latency});
+  ASSERT_GE(seen.headers.size(), frames);
+  ASSERT_GE(seen.late.size(), frames);
+  // Periods of the card's clock: an event follows its frame's closing.
+  const auto periods = [](std::uint64_t cycle) {
+    return static_cast<double>(cycle) * sim::cycle_ns / period_ns;
+  };
+  double begin = periods(seen.closed[0]) - seen.headers[0].close_period;
+  for (Frame f = 1; f < frames; ++f)
+    begin = std::min(begin, periods(seen.closed[f]) - seen.headers[f].close_period);
+  for (Frame f = 0; f < frames; ++f) {
+    const double after = periods(seen.late[f]) - begin - (f * 256.0 + ttc::answer_deadline(latency));
+    EXPECT_GE(after, -40) << f;
+    EXPECT_LE(after, 40) << f;
   }
 }
 
