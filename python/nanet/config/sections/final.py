@@ -67,7 +67,8 @@ class Final(Section):
     close_ticks: int = option(
         0,
         "A gateware card closes a frame this many periods after the frame's end by TTC time, if its timeout "
-        "has not passed before; 0: at its timeout. At 10 MHz of events the last packet takes 120 periods.",
+        "has not passed before; 0: at its timeout. The simulated card needs 1000 or more: reads of its "
+        "counters hold up a frame.",
         low=0,
         high=65_535,
     )
