@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from nanet.cli.demo import check_final
 from nanet.cli.readout import final_settings
+from nanet.cli.trigger import with_final
+from nanet.config.file import Config
 from nanet.config.sections import Card, Demo, Final, Trigger
 from nanet.config.values import trigger_masks
 from nanet.errors import UsageError
@@ -36,6 +38,7 @@ from nanet.report.final import (
 )
 from nanet.report.tables import count, losses
 from nanet.run.control import RunControl
+from nanet.run.core_options import check_latency
 from nanet.run.live import View
 from nanet.run.ports import free_port_pair, free_ports, free_tcp_port
 from rich.console import Console
@@ -170,8 +173,8 @@ gateware = pytest.mark.skipif(bool(_core.gateware_missing()), reason="no simulat
 def test_the_simulated_card_releases_the_triggers(nanet: Callable[..., Any]) -> None:
     done = nanet(
         "demo", "--final", "--card", "gateware", "--speed", "0.0005", "--duration", "0.6", "--latency-us",
-        "200", "--masks", "0x4000/0x4000/1/1,0x200/0x200/2/3", "--min-ticks", "2", "--report", "", *RUN,
-        timeout=200,
+        "200", "--close-ticks", "1000", "--masks", "0x4000/0x4000/1/1,0x200/0x200/2/3", "--min-ticks", "2",
+        "--report", "", *RUN, timeout=200,
     )  # fmt: skip
     result = json.loads(done.stdout)
     loop = check_loop(result)
@@ -195,7 +198,7 @@ def test_a_choked_card_releases_nothing_until_l_after(nanet: Callable[..., Any],
     # L is 16 frames of 47; the choke begins after the first releases.
     done = nanet(
         "demo", "--final", "--card", "gateware", "--speed", "0.0005", "--duration", "0.6", "--latency-us",
-        "100", "--masks", "0/0/1/5", "--choke", "24+4,90000+5", "--merge", "--report", "report", *RUN,
+        "100", "--close-ticks", "1000", "--masks", "0/0/1/5", "--choke", "24+4,90000+5", "--merge", "--report", "report", *RUN,
         timeout=200,
     )  # fmt: skip
     result = json.loads(done.stdout)
@@ -222,20 +225,20 @@ def test_a_choked_card_releases_nothing_until_l_after(nanet: Callable[..., Any],
 @gateware
 @pytest.mark.serial
 @pytest.mark.complete
-def test_the_card_counts_what_comes_too_late(nanet: Callable[..., Any], tmp_path: Path) -> None:
-    # L is shorter than the way of the packets, which takes a frame at least.
+def test_frames_without_an_answer_in_time_have_no_triggers(nanet: Callable[..., Any], tmp_path: Path) -> None:
+    # Every third frame lacks a packet, and closes shortly before its answer is due.
     page = free_tcp_port()
     done = nanet(
-        "demo", "--final", "--card", "gateware", "--duration", "3", "--latency-us", "14",
-        "--masks", "0/0/1/1", "--report", "report", *RUN,
+        "demo", "--final", "--card", "gateware", "--duration", "3", "--latency-us", "240",
+        "--fault", "drop=0.1", "--masks", "0/0/1/1", "--report", "report", *RUN,
         "--monitor", f"127.0.0.1:{page}", status=None, timeout=300,
     )  # fmt: skip
     result = json.loads(done.stdout)
     loop = check_loop(result)
     card = check_card(loop, result)
-    assert card["late"] > 0
+    assert result["frames_incomplete"] > 0
+    assert card["late"] == 0  # the sender's deadline is before that of the triggers
     assert card["sent"] > 0
-    assert result["triggers_in_time_share"] < 1
     report = (tmp_path / "report" / "index.html").read_text()
     assert "in the card" in report
 
@@ -248,6 +251,40 @@ def test_a_latency_beyond_the_memory_of_the_card_is_refused(nanet: Callable[...,
         "--listen", f"127.0.0.1:{free_ports(1)[0]}", *RUN, status=2,
     )  # fmt: skip
     assert "final.latency_us = 899.98" in done.stderr and "give 0.249510 to 817.5" in done.stderr
+
+
+def test_late_frames_are_passed_by_ttc_time() -> None:
+    # A frame without a packet would close after 45 ms; its answer is due 25 ms after its first period begins.
+    boards = ",".join(f"127.0.0.1:{port}" for port in free_ports(4))
+    sync, farm = f"127.0.0.1:{free_ports(1)[0]}", f"127.0.0.1:{free_port_pair()}"
+    speed, latency = 0.001, {"latency_us": 45.0, "sync": sync}
+    trigger = _core.Trigger(
+        {"listen": "127.0.0.1:0", "send": f"127.0.0.1:{free_ports(1)[0]}", "algorithm": "math",
+         "timeout_us": 45e3, "deadline_us": 50e3, "final_boards": boards, "time_source": "ptp",
+         "clock_speed": speed, "late": "pass", "late_type": 5, "late_downscale": 2, "min_ticks": 1,
+         **latency}
+    )  # fmt: skip
+    readout = _core.Readout(
+        to=trigger.listening[0], speed=speed, duration=1.0, pool_frames=64, rate=10e6, fault="drop=0.1",
+        final_boards=boards, farm=farm, **latency,
+    )  # fmt: skip
+    trigger.start()
+    readout.start()
+    readout.join()
+    trigger.request_stop()
+    trigger.join(PATIENCE_S)
+    result, final = trigger.result(), trigger.result()["final"]
+    assert result["account_closes"]
+    assert final["syncs"] > 0 and final["syncs_refused"] == 0
+    assert result["frames_late"] > 0
+    assert result["latency_us"]["header_only"]["n"] == result["frames_late"]
+    assert final["passed"] > 0
+    assert final["decisions"] == final["passed"]  # no masks
+    assert final["decisions"] == final["triggers"] + final["joined"] + final["dead"]
+    # Half of the periods with events, of frames with 256 periods at most.
+    assert final["passed"] <= 128 * result["frames_late"]
+    for board in readout.result()["final"]["boards"]:
+        assert board["triggers"] == sum(board[name] for name in OUTCOMES)
 
 
 def test_level_1_reconstructs_the_answers() -> None:
@@ -350,6 +387,23 @@ def test_options_that_do_not_fit_are_named(nanet: Callable[..., Any]) -> None:
     for card, demo in ((Card(), Demo(final=True)), (Card(card="gateware"), Demo())):
         with pytest.raises(UsageError, match=r"final\.choke = '5\+1'"):
             check_final(demo, card, Final(choke="5+1"))
+    with pytest.raises(UsageError, match=r"final\.late = 'pass' with card\.type = 'gateware'"):
+        check_final(Demo(final=True), Card(card="gateware"), Final(late="pass"))
+    # L leaves no time between a frame's timeout, which is of this host, and the deadline of its answer.
+    for final, latency_us, timeout_us, speed in (
+        (Final(), 219.9, 200.0, 1.0),
+        (Final(), 219.9, 20_000.0, 0.01),
+        (Final(close_ticks=256), 32.7, 200.0, 1.0),
+    ):
+        with pytest.raises(UsageError, match=rf"final\.latency_us = {latency_us}.*give at least"):
+            check_latency(final, latency_us, timeout_us, speed)
+        check_latency(final, latency_us + 0.2, timeout_us, speed)
+    config = Config()
+    config.set(Final, final_boards=boards, latency_us=100.0)
+    assert with_final({"timeout_us": 200.0}, config)["latency_us"] == 100.0  # without the boards' time
+    config.set(Final, sync="127.0.0.1:9")
+    with pytest.raises(UsageError, match=r"card\.timeout_us = 200 closes"):
+        with_final({"timeout_us": 200.0}, config)
     for wrong in ("5", "5+0", "-5+1", "5+1+1", f"{1 << 62}+1"):
         with pytest.raises(UsageError, match=r"final\.choke"):
             Final(choke=wrong)

@@ -8,6 +8,8 @@ module sender_proof
     input logic         rst,
     input logic [2:0]   log2_descriptors,
     input logic [3:0]   deadline,
+    input logic         overdue_valid,
+    input logic [3:0]   overdue_up_to,
     input logic         tx_pending_valid,
     input logic         tx_pending_overrun,
     input logic [3:0]   tx_pending_n,
@@ -66,6 +68,7 @@ module sender_proof
       .late_template   (64'hFF000008_1C000000),
       .late_destination(1'b0),
       .now             (now_q),
+      .overdue_frame   (24'(overdue_up_to)),
       .bell_n          (32'd0),
       .*
   );

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -153,6 +154,14 @@ std::uint64_t Model::random(std::uint64_t below) noexcept {
 
 bool Model::wire_idle() const noexcept {
   return std::all_of(channel_.begin(), channel_.end(), [](const Channel& c) { return c.frames.empty(); });
+}
+
+std::uint64_t Model::next_frame() const noexcept {
+  std::uint64_t next = std::numeric_limits<std::uint64_t>::max();
+  for (const Channel& c : channel_)
+    if (!c.frames.empty())
+      next = std::min(next, c.position > 0 ? cycle_ : std::max({c.frames.front().from, c.next, cycle_}));
+  return next;
 }
 
 void Model::receive(unsigned channel, std::span<const std::byte> frame, bool bad, std::uint64_t from) {

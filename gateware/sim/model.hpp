@@ -71,6 +71,9 @@ class Model {
   void receive(unsigned channel, std::span<const std::byte> frame, bool bad = false, std::uint64_t from = 0);
   // While held, queued frames wait; a frame in transfer continues.
   void hold(bool held) noexcept { held_ = held; }
+  // Cycle in which the next queued frame begins, the present one during a transfer; far in the future
+  // without frames.
+  std::uint64_t next_frame() const noexcept;
   // Bytes queued for a channel.
   std::size_t waiting(unsigned channel) const noexcept { return channel_[channel].bytes; }
   bool wire_idle() const noexcept;

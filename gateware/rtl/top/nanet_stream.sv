@@ -375,7 +375,8 @@ module nanet_stream
   logic [DEVICES-1:0] send_ev_valid, send_ev_ready;
   event_t send_ev;
   send_cnt_t count_cnt;
-  logic word_valid, sent, discarded;
+  logic word_valid, sent, discarded, overdue_valid;
+  logic [23:0] overdue_frame;
   logic [DATA_W-1:0] word;
   logic [$clog2(DATA_W/8):0] word_bytes;
 
@@ -502,6 +503,8 @@ module nanet_stream
     assign block_req         = reg_req;
     assign reg_rsp           = block_rsp;
     assign ttc_stamp         = '0;
+    assign overdue_valid     = 1'b0;
+    assign overdue_frame     = '0;
     assign trigger_valid     = 1'b0;
     assign trigger_kind      = '0;
     assign trigger_timestamp = '0;

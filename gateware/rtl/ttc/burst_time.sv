@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Bursts of the boards in TTC time. Compares their numbers with the count of SOBs; counts packets outside
-// the last L periods; names the frames that TTC time closes. A burst that does not match has no TTC time; the
-// next one is compared with it.
+// the last L periods; names the frames that TTC time closes, and those whose answers it makes late. A burst
+// that does not match has no TTC time; the next one is compared with it.
 module burst_time
   import nanet_ttc_pkg::*;
 #(
@@ -17,7 +17,8 @@ module burst_time
      * Configuration
      */
     input logic [LATENCY_W-1:0] latency,
-    input logic [15:0]          close_ticks,  // periods from a frame's end until it is closed; 0: off
+    input logic [15:0]          close_ticks,   // periods from a frame's end until it is closed; 0: off
+    input logic [15:0]          answer_ticks,  // from a frame's first period to its answer's deadline; 0: off
 
     input ttc_now_t now,
 
@@ -47,6 +48,12 @@ module burst_time
      */
     output logic [7:0]  close_burst,
     output logic [23:0] close_frames,
+
+    /*
+     * Answers of the sender's burst up to this frame are late
+     */
+    output logic        overdue_valid,
+    output logic [23:0] overdue_frame,
 
     /*
      * Counter pulses
@@ -106,35 +113,41 @@ module burst_time
   // ---------------------------------------------------------------- frames in time
 
   logic usable_q, placed_q, ahead_q, old_q;
-  logic [32:0] oldest, closes;  // bit 32: before SOB
+  logic [32:0] oldest, closes, overdue;  // bit 32: before SOB
   logic [23:0] oldest_q, newest_q;
 
   assign oldest      = {1'b0, now.timestamp} - 33'(latency);
   assign closes      = {1'b0, now.timestamp} - 33'(close_ticks);
+  assign overdue     = {1'b0, now.timestamp} - 33'(answer_ticks);
   assign close_burst = number_q;
 
   always_ff @(posedge clk) begin
-    usable_q     <= known_q && !apart_q && now.burst == sobs_q && !now.lost;
-    newest_q     <= now.timestamp[31:8];
-    oldest_q     <= oldest[32] ? '0 : oldest[31:8];
-    close_frames <= usable_q && close_ticks != '0 && !closes[32] ? closes[31:8] : '0;
-    placed_q     <= packet_placed && usable_q && packet_burst == number_q;
-    ahead_q      <= packet_frame > newest_q;
-    old_q        <= packet_frame < oldest_q;
-    out_of_time  <= placed_q && (ahead_q || old_q);
+    usable_q      <= known_q && !apart_q && now.burst == sobs_q && !now.lost;
+    newest_q      <= now.timestamp[31:8];
+    oldest_q      <= oldest[32] ? '0 : oldest[31:8];
+    close_frames  <= usable_q && close_ticks != '0 && !closes[32] ? closes[31:8] : '0;
+    overdue_valid <= usable_q && of_newest_q && answer_ticks != '0 && !overdue[32];
+    overdue_frame <= overdue[31:8];
+    placed_q      <= packet_placed && usable_q && packet_burst == number_q;
+    ahead_q       <= packet_frame > newest_q;
+    old_q         <= packet_frame < oldest_q;
+    out_of_time   <= placed_q && (ahead_q || old_q);
     if (burst_begins) begin  // not with the number that changes
-      usable_q     <= 1'b0;
-      close_frames <= '0;
+      usable_q      <= 1'b0;
+      close_frames  <= '0;
+      overdue_valid <= 1'b0;
     end
     if (rst) begin
-      usable_q     <= 1'b0;
-      close_frames <= '0;
-      placed_q     <= 1'b0;
-      out_of_time  <= 1'b0;
+      usable_q      <= 1'b0;
+      close_frames  <= '0;
+      overdue_valid <= 1'b0;
+      placed_q      <= 1'b0;
+      out_of_time   <= 1'b0;
     end
   end
 
   logic unused;
-  assign unused = &{1'b0, now.locked, now.in_burst, now.bunch, oldest[7:0], closes[7:0]};
+  assign unused = &{1'b0, now.locked, now.in_burst, now.bunch, oldest[7:0], closes[7:0],
+                    overdue[7:0]};
 
 endmodule

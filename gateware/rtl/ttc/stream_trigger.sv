@@ -49,6 +49,9 @@ module stream_trigger
 
     // Time of the receiver; zero while `enable` is 0.
     output ttc_stamp_t ttc_stamp,
+    // Answers of the sender's burst up to this frame are late.
+    output logic        overdue_valid,
+    output logic [23:0] overdue_frame,
 
     /*
      * Final trigger: pulse in the first cycle of period t + L, which has this timestamp
@@ -74,7 +77,7 @@ module stream_trigger
   logic [LOG2_PLACES-1:0] latency_q;
   logic [3:0] min_ticks_q;
   logic [31:0] offset_q;
-  logic [15:0] close_ticks_q;
+  logic [15:0] close_ticks_q, answer_ticks_q;
   logic [12:0] orbit_q;
   trigger_mask_t [Masks-1:0] masks_q;
 
@@ -128,6 +131,7 @@ module stream_trigger
       .rst        (unit_rst_q),
       .latency    (latency_q),
       .close_ticks(close_ticks_q),
+      .answer_ticks(answer_ticks_q),
       .now,
       .burst_begins,
       .burst_number,
@@ -140,6 +144,8 @@ module stream_trigger
       .packet_frame,
       .close_burst,
       .close_frames,
+      .overdue_valid,
+      .overdue_frame,
       .burst_mismatch,
       .out_of_time
   );
@@ -264,6 +270,7 @@ module stream_trigger
         10'h006: value = now.timestamp;
         10'h007: value = 32'(LOG2_PLACES);
         10'h008: value = 32'(close_ticks_q);
+        10'h009: value = 32'(answer_ticks_q);
         default: value = '0;
       endcase
     end
@@ -295,6 +302,7 @@ module stream_trigger
         10'h004: offset_q <= reg_req.wdata;
         10'h005: orbit_q <= reg_req.wdata[12:0];
         10'h008: close_ticks_q <= reg_req.wdata[15:0];
+        10'h009: answer_ticks_q <= reg_req.wdata[15:0];
         default: ;
       endcase
       if (at[9:6] == 4'd1) begin

@@ -34,6 +34,12 @@ module send_path
     input logic [63:0] now,
 
     /*
+     * From the final trigger: answers up to this frame are late
+     */
+    input logic        overdue_valid,
+    input logic [23:0] overdue_frame,
+
+    /*
      * From the receive path
      */
     input  tx_pending_req_t tx_pending_req,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Sender (docs/formats.md, Send ring): passes every pending number in order of n. Sends the consumer's
-// posted payload, read by DMA, or at the deadline a header-only packet; it alone decides on lateness.
+// posted payload, read by DMA, or at the deadline, which TTC time may advance, a header-only packet; it alone
+// decides on lateness.
 // Reads of an abandoned number are discarded.
 module sender
   import nanet_dma_pkg::*;
@@ -31,6 +32,12 @@ module sender
     input endpoint_t [DESTINATIONS-1:0]    destinations,
 
     input logic [63:0] now,
+
+    /*
+     * From the final trigger: answers up to this frame are late
+     */
+    input logic        overdue_valid,
+    input logic [23:0] overdue_frame,
 
     /*
      * From the receive path
@@ -153,7 +160,7 @@ module sender
   logic [63:0] due_at_q, ring_addr_q, base_q;
   logic [31:0] index_q;
   logic [6:0] lap_shift_q;
-  logic due_q;
+  logic due_q, overdue_q;
   logic [31:0] turn_q, lap_q;
   logic [38:0] lap_part_q;
   logic [DevW-1:0] device_q;
@@ -364,7 +371,9 @@ module sender
   always_ff @(posedge clk) begin
     lap_shift_q <= 7'(cfg.log2_devices) + 7'(cfg.log2_descriptors);
     lap_q       <= turn_q + 32'd1;  // valid before a descriptor can arrive
-    due_q       <= state_q != Idle && state_q != Locate && cfg.deadline != 0 && now >= due_at_q;
+    overdue_q   <= overdue_valid && tx_pending_q.frame[23:0] <= overdue_frame;
+    due_q       <= state_q != Idle && state_q != Locate &&
+                   (cfg.deadline != 0 && now >= due_at_q || overdue_q);
 
     // A doorbell during a read triggers another read, since the first may have been too early.
     if (read_descriptor) look_q <= 1'b0;

@@ -22,7 +22,7 @@ from nanet.report.farm import print_farm
 from nanet.report.final import print_choke_beyond, print_loop
 from nanet.report.output import account_closes, check_writable, console, working, write_json
 from nanet.run import host
-from nanet.run.core_options import core_options
+from nanet.run.core_options import check_late, core_options
 from nanet.run.demo import Chain, Outcome
 from nanet.run.final_trigger import check_card_options
 from nanet.run.namespaces import enter_user_namespace, in_user_namespace
@@ -36,7 +36,10 @@ LOOP_FIGURES = ("triggers_in_time_share", "events_incomplete", "events_twice")
 LINE_S = 2.0  # between lines without a terminal
 
 
-@options(Demo, DetectorFile, Final, omit=("final_boards", "farm", "farm_boards"))
+@options(
+    Demo, DetectorFile, Final,
+    omit=("final_boards", "farm", "farm_boards", "sync", "time_source", "clock_speed"),
+)  # fmt: skip
 def demo(
     config: Config,
     device: Annotated[str | None, typer.Option("--device", help="As in `nanet trigger`.")] = None,
@@ -68,7 +71,7 @@ def demo(
     with stop_signals() as stop, Chain(config) as chain:
         speed, why = choose_speed(chain, section, settings["device"], out)
         early = bool(stop.signals)
-        chain.start(speed, settings["deadline_us"])
+        chain.start(speed, settings["deadline_us"], settings["timeout_us"])
         if chain.page and section.network and in_user_namespace():
             out.print("monitor: inside the user namespace; as root it is reachable", markup=False)
         elif chain.page:
@@ -116,6 +119,7 @@ def check_final(demo: Demo, card: Card, final: Final) -> None:
         if demo.final and wrong:
             raise UsageError(f"demo.final = true with {text}: leave one of them out")
     check_card_options(final, demo.final and card.card == "gateware", "--final --card gateware")
+    check_late(final, card)
 
 
 def report_folder(name: str) -> Path | None:

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 POLL_S = 0.1
 
 
-@options(L0tp, Final, omit=("final_boards", "latency_us", "min_ticks", "close_ticks", "masks", "choke"))
+@options(
+    L0tp, Final,
+    omit=("final_boards", "latency_us", "sync", "time_source", "clock_speed", "late", "late_type",
+          "late_downscale", "min_ticks", "close_ticks", "masks", "choke"),
+)  # fmt: skip
 def l0tp(
     config: Config,
     truth: Annotated[

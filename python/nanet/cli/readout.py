@@ -28,7 +28,11 @@ POLL_S = 0.1
 REFUSED_SHARE = 0.5
 
 
-@options(Readout, DetectorFile, Final, omit=("min_ticks", "close_ticks", "masks", "choke", "farm_boards"))
+@options(
+    Readout, DetectorFile, Final,
+    omit=("farm_boards", "time_source", "clock_speed", "late", "late_type", "late_downscale", "min_ticks",
+          "close_ticks", "masks", "choke"),
+)  # fmt: skip
 def readout(
     config: Config,
     pcap: Annotated[
@@ -122,7 +126,7 @@ def final_settings(final: Final) -> dict[str, Any]:
         missing = "final.latency_us" if final.farm else "final.farm"
         text = f"{named(Final, 'final_boards')} = {final.final_boards!r}"
         raise UsageError(f"{text}: boards in final mode need {missing}: give it")
-    return {"final_boards": final.final_boards, "farm": final.farm, "latency_us": final.latency_us}
+    return {name: getattr(final, name) for name in ("final_boards", "farm", "latency_us", "sync")}
 
 
 def refusal(result: dict[str, Any]) -> str:

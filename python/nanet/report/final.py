@@ -72,6 +72,7 @@ def closed_loop(
         "latency_us": timing["latency_us"],
         "latency_wall_us": timing["latency_us"] / speed if speed else None,
         **{key: sent[key] for key in ("primitives", "decisions", "triggers", "joined", "dead")},
+        "passed": sent.get("passed", 0),
         **{key: boards[key] for key in ("answered", "late", "early", "untimed", "flushed")},
         "slack_us": timing["slack_us"],
         "late_by_us": boards["late_by_us"],

@@ -19,15 +19,18 @@ from nanet.config.sections import (
     REAL_TIME_TIMEOUT_US,
     Card,
     DetectorFile,
+    Final,
     Trigger,
     names_a_plugin,
 )
 from nanet.config.values import cpu_list
 from nanet.detector import Detector, load_or_default
 from nanet.errors import UsageError, located, near, starting
+from nanet.report.final import FRAME_US
 from nanet.run import gpu_recovery, host
 
 MERGED_BOARDS = 4  # of a merged buffer (docs/formats.md)
+ANSWER_MARGIN_US = 20.0  # before t + L: answer_margin in src/nanet/ttc/deadline.hpp
 
 
 def executor(
@@ -161,6 +164,33 @@ def core_options(config: Config, also: Iterable[str] = ()) -> dict[str, Any]:
     if trigger.gpu_recovery and not of_core:
         options["recovery"] = gpu_recovery.command()
     return options
+
+
+def check_latency(final: Final, latency_us: float, timeout_us: float, speed: float = 1.0) -> None:
+    """UsageError for an L within which a frame without a board is never answered in time.
+
+    speed: of the experiment's clock, whose time L is; the timeout is of the card's.
+    """
+    closed_us, what = timeout_us * speed, f"card.timeout_us = {timeout_us:g}"
+    if final.close_ticks:
+        ticks_us = FRAME_US * (1 + final.close_ticks / 256)
+        closed_us, what = min((closed_us, what), (ticks_us, f"final.close_ticks = {final.close_ticks}"))
+    least = closed_us + ANSWER_MARGIN_US
+    if latency_us < least:
+        raise UsageError(
+            f"final.latency_us = {latency_us:g}: answers leave {ANSWER_MARGIN_US:g} us before t + L, and "
+            f"{what} closes a frame without a board after {closed_us:g} us of the experiment: give at least "
+            f"{least:.1f}, or a shorter timeout"
+        )
+
+
+def check_late(final: Final, card: Card) -> None:
+    """UsageError for late frames that the card cannot pass."""
+    if final.late == "pass" and card.card == "gateware":
+        raise UsageError(
+            "final.late = 'pass' with card.type = 'gateware': this card drops late frames: use --late drop, "
+            "or --card socket"
+        )
 
 
 def _check_detector(detector: Detector, given: str, card: Card, known: Iterable[str]) -> None:

@@ -23,6 +23,7 @@ import attrs
 from nanet.config.file import Config
 from nanet.config.sections import (
     DEFAULT_DEADLINE_US,
+    DEFAULT_TIMEOUT_US,
     MAX_FRAMES,
     REAL_TIME_TIMEOUT_US,
     Card,
@@ -45,7 +46,7 @@ from nanet.report.final import (
     default_latency_us,
 )
 from nanet.run import host
-from nanet.run.core_options import load_algorithm
+from nanet.run.core_options import check_latency, load_algorithm
 from nanet.run.links import ForwarderLink, NetemLink, netem_available
 from nanet.run.namespaces import End, Namespaces, available
 from nanet.run.placement import placement_of
@@ -437,7 +438,7 @@ class Chain:
         readout.wait()
         readout.stop()
 
-    def _close_loop(self, speed: float, deadline_us: float) -> tuple[list[str], list[str]]:
+    def _close_loop(self, speed: float, deadline_us: float, timeout_us: float) -> tuple[list[str], list[str]]:
         """Addresses and latency of the final trigger; options of the boards and of the farm."""
         boards = load_or_default(self.config[DetectorFile].detector).boards
         self.loop = LoopAddresses(
@@ -450,24 +451,32 @@ class Chain:
         else:
             default_us = default_latency_us(deadline_us, speed)
         latency_us = final.latency_us or default_us
-        self.config.set(Final, final_boards=self.loop.boards, farm=self.loop.farm, latency_us=latency_us)
+        check_latency(final, latency_us, timeout_us, 1.0 if gateware else speed)
+        # Boards and trigger have this host's clock.
+        sync = "" if gateware else f"127.0.0.1:{free_ports(1)[0]}"
+        self.config.set(
+            Final, final_boards=self.loop.boards, farm=self.loop.farm, latency_us=latency_us, sync=sync,
+            time_source="ptp", clock_speed=1.0 if gateware else speed,
+        )  # fmt: skip
         if gateware:  # releases the triggers at t + L itself
             latency_us = boards_latency_us(latency_us, speed)
         late_frames = int(latency_us / 1e6 / FRAME_S) + 64  # a delayed trigger comes after t + L
         delay = ["--delay-frames", str(late_frames)] if "delay" in self.demo.fault else []
         return (
             ["--final-boards", self.loop.boards, "--farm", self.loop.farm,
-             "--latency-us", f"{latency_us:.3f}", *delay],
+             "--latency-us", f"{latency_us:.3f}", *(["--sync", sync] if sync else []), *delay],
             ["--farm", self.loop.farm, "--farm-boards", str(boards)],
         )  # fmt: skip
 
-    def start(self, speed: float, deadline_us: float = DEFAULT_DEADLINE_US) -> None:
+    def start(
+        self, speed: float, deadline_us: float = DEFAULT_DEADLINE_US, timeout_us: float = DEFAULT_TIMEOUT_US
+    ) -> None:
         """Starts the chain from receiver to sender, so that every packet has a receiver.
 
-        deadline_us: of the trigger; the final trigger's latency follows it.
+        deadline_us, timeout_us: of the trigger; the final trigger's latency follows them.
         """
         self.speed = speed
-        of_boards, of_farm = self._close_loop(speed, deadline_us) if self.demo.final else ([], [])
+        of_boards, of_farm = self._close_loop(speed, deadline_us, timeout_us) if self.demo.final else ([], [])
         self._answers, self._inputs = self._free_ports(self.nodes)
         if self.demo.monitor:
             self.page = page_address(self.demo.monitor)

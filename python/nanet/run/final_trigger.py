@@ -11,6 +11,7 @@ from nanet.config.options import Section, core_values, named
 from nanet.config.sections import Card, Final, Monitor, RealTime, Trigger
 from nanet.config.values import endpoints
 from nanet.errors import UsageError
+from nanet.run.core_options import check_late, check_latency
 
 # Options of a trigger without effect at level 1.
 WITHOUT_LEVEL1: dict[type[Section], tuple[str, ...]] = {
@@ -42,6 +43,9 @@ def final_settings(config: Config, settings: Mapping[str, Any]) -> dict[str, Any
             f"{named(Final, 'final_boards')} = {final.final_boards!r}: {given} addresses are given; give one "
             f"for each of {boards} boards"
         )
+    check_late(final, config[Card])
+    if final.latency_us and (final.sync or releases):
+        check_latency(final, final.latency_us, settings["timeout_us"], final.clock_speed)
     return core_values(final)
 
 

@@ -29,9 +29,15 @@ class FrameObserver {
   virtual void reaped(std::uint64_t n) noexcept = 0;
 };
 
+class FramePeriods;
+
 class AnswerObserver {
  public:
   virtual ~AnswerObserver() = default;
+  // Whether passed_late() is called.
+  virtual bool wants_late() const noexcept { return false; }
+  // n is passed late: the next packet is header-only. periods: in which the frame has events.
+  virtual void passed_late(std::uint64_t, Frame, const FramePeriods&) noexcept {}
   // The packet of n has left, header-only packets included. The bytes are valid during the call only.
   virtual void sent(std::uint64_t n, std::span<const std::byte> packet) noexcept = 0;
   // End of a batch of packets.

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "nanet/card/answer_deadline.hpp"
 #include "nanet/card/card_trigger.hpp"
 #include "nanet/card/counters.hpp"
 #include "nanet/card/frame_table.hpp"
@@ -70,6 +71,8 @@ class Stream {
   virtual void on_refused(const RefusedPacketHook&) {}
   // Sets the observer of the packets that leave. Returns false if they do not pass through software.
   virtual bool observe_answers(AnswerObserver*) noexcept { return false; }
+  // Sets a limit beside the answers' deadline. Returns false if the card does not apply it.
+  virtual bool limit_answers(const AnswerLimit*) noexcept { return false; }
   // Lets the card decide and release the final triggers; its counts, which are valid as long as the stream.
   // Returns nullptr for a card without this unit. Called before the first packet. Throws
   // std::invalid_argument for settings that the card does not support.

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of the TTC time in merged buffers of the simulated card.
+// Tests of TTC time in the simulated card: merged buffers, closing of frames, deadline of answers.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <vector>
 
+#include "model.hpp"
 #include "nanet/card/software/rig_test.hpp"
 #include "nanet/gateware/simulated.hpp"
+#include "nanet/ttc/deadline.hpp"
 
 namespace nanet::gateware {
 namespace {
@@ -33,10 +36,12 @@ struct Run {
   bool merge = true;
   Timestamp latency = 4000;
   Timestamp close_ticks = 0;
+  bool read_counters = false;  // during the run, as the card does
 };
 
 struct Seen {
   std::vector<contract::FrameHeader> headers;
+  std::vector<std::uint64_t> closed, late;  // cycles of their events; of header-only answers, by frame
   std::uint64_t out_of_time = 0, burst_mismatch = 0;
 };
 
@@ -66,7 +71,11 @@ Seen run_card(const Run& given) {
     contract::Event event;
     while (contract::poll_event(view, next, event) == contract::Poll::event) {
       contract::release(*view.finished, ++next);
+      if (event.type == static_cast<std::uint8_t>(contract::EventType::send_done) &&
+          event.flags & contract::event_flag::late)
+        seen.late.push_back(event.time_ns);
       if (event.type != static_cast<std::uint8_t>(contract::EventType::receive_done)) continue;
+      seen.closed.push_back(event.time_ns);
       std::memcpy(&seen.headers.emplace_back(), view.buffer(event.buffer), sizeof(contract::FrameHeader));
     }
   };
@@ -77,6 +86,7 @@ Seen run_card(const Run& given) {
     for (BoardId b = 0; b < given.boards; ++b)
       simulation.datagram(b & 1u, card::build({.board = b, .frame = f, .burst = burst, .events = 3}, f + 1));
     run(1000);
+    if (given.read_counters && simulation.counters_due()) simulation.read_counters();
   }
   simulation.drain();
   for (unsigned i = 0; i < 400 && seen.headers.size() < given.sent; ++i) run(1000);
@@ -114,6 +124,16 @@ TEST(BufferTime, IsZeroWithoutReceiver) {
   }
 }
 
+TEST(BufferTime, ReadsOfTheCountersDelayNoPacket) {
+  constexpr Frame sent = 200;
+  const Seen seen = run_card({.sent = sent, .close_ticks = 200, .read_counters = true});
+  ASSERT_EQ(seen.headers.size(), sent);
+  for (const contract::FrameHeader& h : seen.headers) {
+    EXPECT_EQ(h.complete, 0xF) << h.frame;
+    EXPECT_LT(h.first_period, (h.frame + 1) * 256 + 50);
+  }
+}
+
 TEST(BufferTime, AFrameWithoutABoardClosesByTtcTime) {
   constexpr Timestamp ticks = 700;
   for (const bool merge : {true, false}) {
@@ -130,12 +150,32 @@ TEST(BufferTime, AFrameWithoutABoardClosesByTtcTime) {
 }
 
 TEST(BufferTime, AFrameWithoutABoardClosesAtItsTimeoutFirst) {
-  const Seen seen = run_card({.boards = 3, .sent = frames + further, .close_ticks = 60'000});
+  const Seen seen =
+      run_card({.boards = 3, .sent = frames + further, .latency = 30'000, .close_ticks = 60'000});
   ASSERT_GE(seen.headers.size(), frames);
   for (const contract::FrameHeader& h : std::span(seen.headers).first(frames)) {
     const double after = (h.close_period - h.first_period) * period_ns;
     EXPECT_GE(after, 200'000 - period_ns);
     EXPECT_LT(after, 230'000);  // with the driver's grace
+  }
+}
+
+TEST(BufferTime, AnAnswerIsLateBeforeItsTriggersAre) {
+  constexpr Timestamp latency = 4000;
+  const Seen seen = run_card({.sent = frames + further, .latency = latency});
+  ASSERT_GE(seen.headers.size(), frames);
+  ASSERT_GE(seen.late.size(), frames);
+  // Periods of the card's clock: an event follows its frame's closing.
+  const auto periods = [](std::uint64_t cycle) {
+    return static_cast<double>(cycle) * sim::cycle_ns / period_ns;
+  };
+  double begin = periods(seen.closed[0]) - seen.headers[0].close_period;
+  for (Frame f = 1; f < frames; ++f)
+    begin = std::min(begin, periods(seen.closed[f]) - seen.headers[f].close_period);
+  for (Frame f = 0; f < frames; ++f) {
+    const double after = periods(seen.late[f]) - begin - (f * 256.0 + ttc::answer_deadline(latency));
+    EXPECT_GE(after, -40) << f;
+    EXPECT_LE(after, 40) << f;
   }
 }
 

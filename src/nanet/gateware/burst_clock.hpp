@@ -26,6 +26,8 @@ class BurstClock {
   // The card may run up to this cycle: later packets may still come before it.
   std::uint64_t limit() const noexcept { return limit_; }
   bool in_burst() const noexcept { return limit_ != forever; }
+  // The burst is old enough for the card to stay behind the boards.
+  bool behind() const noexcept { return limit_ > sob_; }
   // Triggers may be released until this cycle.
   std::uint64_t busy_until() const noexcept { return busy_until_; }
   // No packets will follow.

@@ -47,14 +47,15 @@ class Simulation {
   bool timed() const noexcept;
   // The card has reached the limit of the experiment's time, and waits for packets.
   bool held() const noexcept;
-  // Enough cycles have passed since the last read of the counters, which holds the wires.
+  // Enough cycles have passed since the last read of the counters, which holds the wires or, with final
+  // trigger, waits for a gap between the packets; the cycles that it takes delay none.
   bool counters_due() const noexcept;
   // The wire is idle, no burst is open, and every number is passed: only external input causes further
   // activity.
   bool at_rest() const noexcept;
   // Nothing is on the wire or between it and host memory.
   bool idle();
-  // Reads the counters while the wires are held.
+  // Reads the counters while nothing comes from the wires.
   void read_counters();
   // Figures of the card at the last read of its counters: clock cycles, cycles per second of wall time,
   // translations and firmware requests. Also the histogram of cycles from the first word of a frame's last
@@ -71,6 +72,7 @@ class Simulation {
 
  private:
   struct Parts;
+  void read_between_frames();
   std::unique_ptr<Parts> parts_;
 };
 

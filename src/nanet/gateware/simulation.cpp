@@ -33,6 +33,9 @@ constexpr std::uint64_t quantum = 1000;
 constexpr unsigned locking = 200'000;
 // Cycles between two reads of the counters with final trigger: 32 frames.
 constexpr std::uint64_t counters_every = 32'000;
+// Longest search for a gap between the packets of two frames in which the counters can be read, and what the
+// last packet takes in the card: in cycles.
+constexpr std::uint64_t gap_search = 2000, gap_settle = 150;
 
 // Upper limit of the bin in which the cumulative fraction reaches `share`.
 double percentile(const std::array<std::uint32_t, Driver::histogram_bins>& counts, double share) {
@@ -267,7 +270,8 @@ bool Simulation::held() const noexcept {
 
 bool Simulation::counters_due() const noexcept {
   const Parts& p = *parts_;
-  return !p.time || !p.time->in_burst() || p.model.cycle() >= p.counters_read + counters_every;
+  return !p.time || !p.time->in_burst() ||
+         (p.time->behind() && p.model.cycle() >= p.counters_read + counters_every);
 }
 
 bool Simulation::idle() {
@@ -294,16 +298,32 @@ void Simulation::lost_before(std::uint32_t packets) noexcept {
   parts_->stream.monitor().lost_before += packets;
 }
 
+// With final trigger packets have their times: the wire is not held, and the counters are read in a gap.
+// Without one the values of the read before stay. A read takes some five frames.
+void Simulation::read_between_frames() {
+  Parts& p = *parts_;
+  const std::uint64_t until = p.model.cycle() + gap_search;
+  do {
+    while (p.model.next_frame() < p.model.cycle() + gap_settle && p.model.cycle() < until)
+      p.model.run(gap_settle / 2);
+    p.model.run(gap_settle);
+    if (p.stream.monitor().read_counters()) return;
+  } while (p.model.cycle() < until);
+}
+
 void Simulation::read_counters() {
   Parts& p = *parts_;
   p.stream.monitor().poll();
   p.stream.monitor().pass_overruns();
-  p.model.hold(true);
-  for (unsigned tries = 0; tries < 8; ++tries) {
-    p.model.run(quantum / 2);
-    if (p.stream.monitor().read_counters()) break;
+  if (p.time) {
+    read_between_frames();
+  } else {
+    p.model.hold(true);
+    for (unsigned tries = 0; tries < 8; ++tries) {
+      p.model.run(quantum / 2);
+      if (p.stream.monitor().read_counters()) break;
+    }
   }
-  if (p.time) p.model.hold(false);  // the packets have their times
   const auto counts = p.driver.histogram();
   p.model.hold(false);
   if (p.time) p.unit.read(p.counts);

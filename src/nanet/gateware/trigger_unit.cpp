@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "nanet/ttc/deadline.hpp"
+
 namespace nanet::gateware {
 namespace {
 
@@ -11,8 +13,8 @@ namespace at {
 constexpr std::size_t base = 0x1000;
 constexpr std::size_t control = base, status = base + 0x004, latency = base + 0x008, min_ticks = base + 0x00C,
                       offset = base + 0x010, orbit = base + 0x014, log2_places = base + 0x01C,
-                      close_ticks = base + 0x020, counters = base + 0x040, masks = base + 0x100,
-                      slack = base + 0x800;
+                      close_ticks = base + 0x020, answer_ticks = base + 0x024, counters = base + 0x040,
+                      masks = base + 0x100, slack = base + 0x800;
 }  // namespace at
 constexpr unsigned log2_places = 15;
 constexpr std::uint32_t enabled = 1, choked = 2;
@@ -49,6 +51,7 @@ void TriggerUnit::open(const card::CardTriggerOptions& o) {
   driver_.write(at::offset, sob_offset);
   driver_.write(at::orbit, 0);
   driver_.write(at::close_ticks, o.close_ticks);
+  driver_.write(at::answer_ticks, ttc::answer_deadline(o.latency));
   for (std::size_t i = 0; i < o.masks.size(); ++i) {
     const ttc::TriggerMask& mask = o.masks[i];
     driver_.write(at::masks + 16 * i, std::uint32_t{mask.value} << 16 | mask.care);

@@ -140,16 +140,18 @@ readout::ReadoutOptions readout_options(const nb::dict& given) {
   options.take("batch_frames", o.batch_frames);
   options.take("threads", o.threads);
   options.take("pin", o.pin);
-  std::string boards, farm;
+  std::string boards, farm, sync;
   double latency_us = 0;
   options.take("final_boards", boards);
   options.take("farm", farm);
+  options.take("sync", sync);
   options.take("latency_us", latency_us);
   options.finish();
   if (!boards.empty()) {
     o.final.listen = os::parse_endpoints("final.boards", boards);
     o.final.farm = os::parse_endpoint("final.farm", farm);
     o.final.latency = static_cast<Timestamp>(std::min(latency_us * 1e3 / period_ns, 4e9));
+    if (!sync.empty()) o.final.sync = os::parse_endpoint("final.sync", sync);
   }
   for (std::string_view rest = to;;) {  // nodes by semicolons, a node's endpoints by commas
     const auto end = rest.find(';');

@@ -63,8 +63,16 @@ trigger::FinalTriggerOptions final_options(const nb::dict& o) {
     f.farm = os::parse_endpoint("final.farm", farm);
   f.min_ticks = get<Timestamp>(o, "min_ticks", f.min_ticks);
   f.close_ticks = get<Timestamp>(o, "close_ticks", f.close_ticks);
+  if (get<std::string>(o, "late", "drop") == "pass")
+    f.late = {static_cast<std::uint8_t>(get<unsigned>(o, "late_type", 0) & 63),
+              get<std::uint32_t>(o, "late_downscale", 1)};
   f.latency = static_cast<Timestamp>(std::min(get<double>(o, "latency_us", 0) * 1e3 / period_ns, 4e9));
   f.source = static_cast<std::uint8_t>(get<unsigned>(o, "source", f.source));
+  if (const auto sync = get<std::string>(o, "sync", ""); !sync.empty()) {
+    f.time = trigger::ExperimentTimeOptions{os::parse_endpoint("final.sync", sync)};
+    if (get<std::string>(o, "time_source", "udp") == "ptp") f.time->source = trigger::TimeSource::ptp;
+    f.time->speed = get<double>(o, "clock_speed", 1);
+  }
   const auto masks = get<std::vector<std::vector<std::uint32_t>>>(o, "masks", {});
   if (masks.size() > f.masks.size()) throw std::invalid_argument("final.masks: give at most 16");
   for (std::size_t i = 0; i < masks.size(); ++i) {

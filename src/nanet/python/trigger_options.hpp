@@ -33,8 +33,8 @@ T get(const nb::dict& options, const char* key, T fallback) {
 
 card::ClopOptions clop_options(const nb::dict& o);
 trigger::ProcessOptions process_options(const nb::dict& o);
-// Final trigger: keys final_boards, farm, min_ticks, close_ticks, masks (lists of care, value, type,
-// downscaling).
+// Final trigger: keys final_boards, farm, min_ticks, close_ticks, late, late_type, late_downscale, sync,
+// time_source, clock_speed, masks (lists of care, value, type, downscaling).
 trigger::FinalTriggerOptions final_options(const nb::dict& o);
 rich::Parameters parameters(const nb::dict& o);
 // Detector of the key `detector`, a dictionary of python/nanet/detector; NA62's if missing or None.

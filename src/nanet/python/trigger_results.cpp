@@ -183,6 +183,10 @@ void add_run_state(nb::dict& d, const trigger::Trigger& core) {
 #undef NANET_LINE
     f["datagrams"] = core.final_datagrams();
     f["send_errors"] = core.final_send_errors();
+    if (const auto* time = core.experiment_time()) {
+      f["syncs"] = std::uint64_t{time->counts().syncs};
+      f["syncs_refused"] = std::uint64_t{time->counts().refused};
+    }
     if (const auto* card = final->card()) add_card_trigger(f, *card, core.final_latency(), c);
     d["final"] = f;
   }

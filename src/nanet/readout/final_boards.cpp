@@ -24,6 +24,7 @@ namespace {
 constexpr unsigned batch_datagrams = 64;
 constexpr std::size_t slot_bytes = 2048;  // above the maximum of a trigger datagram
 constexpr Nanoseconds nap_ns = 500'000;
+constexpr Nanoseconds read_tai_every = 100'000'000;
 // Delay of this thread that the stores bridge, up to 26 ms of the experiment: 25 MB of places a board.
 constexpr Nanoseconds behind_ns = 250'000'000;
 constexpr double behind_periods = 1 << 20;
@@ -95,6 +96,7 @@ FinalBoards::FinalBoards(const FinalOptions& options, unsigned boards, double pe
     throw std::invalid_argument("final.boards: " + std::to_string(options.listen.size()) +
                                 " addresses are given; give one for each of " + std::to_string(boards) +
                                 " boards");
+  if (options.sync.port != 0) sync_ = os::open_udp_sender(options.sync);
   const Timestamp keep = keep_periods(options.latency, period_ns);
   for (unsigned b = 0; b < boards; ++b)
     boards_.push_back(std::make_unique<Board>(b, options, period_ns, keep, memory_for(keep, frame_bytes)));
@@ -228,9 +230,30 @@ void FinalBoards::send(Board& board) noexcept {
   board.counts.bytes += packet.size();
 }
 
+// The clock of board 0, which is that of all boards, at the begin of its present period.
+void FinalBoards::send_sync(Nanoseconds now) noexcept {
+  Board& board = *boards_[0];
+  ttc::Sync sync;
+  {
+    const std::lock_guard lock(board.mutex);
+    const auto period = board.time.at(now);
+    if (!period) return;
+    sync = {board.time.burst(), true, *period, board.time.local(*period), sync_sequence_++};
+  }
+  if (tai_read_ == 0 || now - tai_read_ > read_tai_every) {
+    tai_offset_ = ttc::tai_offset();
+    tai_read_ = now;
+  }
+  sync.sent_ns += tai_offset_;
+  std::array<std::byte, ttc::sync_bytes> bytes;
+  ttc::encode(bytes, sync);
+  if (::send(sync_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT) > 0) ++syncs_;
+}
+
 void FinalBoards::round(Nanoseconds now, unsigned number) noexcept {
   Thread& thread = *threads_[number];
   thread.clock.refresh_if_older(now);
+  if (number == 0 && sync_.get() >= 0) send_sync(now);
   if (faulty_) {
     faults_.release(frame_at(now), out_);
     deliver(thread, now);

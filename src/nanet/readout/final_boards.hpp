@@ -17,6 +17,7 @@
 #include "nanet/os/datagram_batch.hpp"
 #include "nanet/os/fd.hpp"
 #include "nanet/readout/faults.hpp"
+#include "nanet/stats/counter.hpp"
 #include "nanet/stats/histogram.hpp"
 #include "nanet/ttc/board.hpp"
 #include "nanet/ttc/time_base.hpp"
@@ -34,6 +35,7 @@ struct FinalOptions {
   std::vector<wire::Endpoint> listen;  // trigger datagrams of board b: entry b; empty: no final mode
   wire::Endpoint farm;                 // takes the MEPs
   Timestamp latency = 0;               // L, periods
+  wire::Endpoint sync;                 // takes sync datagrams of the boards' clock; port 0: none
 };
 
 // Counts of one board.
@@ -77,6 +79,7 @@ class FinalBoards {
   Timestamp latency() const noexcept { return options_.latency; }
   double period_ns() const noexcept { return period_ns_; }
   std::vector<wire::Endpoint> listening() const;
+  std::uint64_t syncs() const noexcept { return syncs_; }  // sent
   // Adds the triggers of all boards so far.
   void timing(FinalTiming& into) const noexcept;
   // Smallest slack of a trigger in time, ns; -1 without triggers.
@@ -98,13 +101,18 @@ class FinalBoards {
   void deliver(Thread& thread, Nanoseconds now) noexcept;
   void advance(Board& board, Timestamp now) noexcept;
   void send(Board& board) noexcept;
+  void send_sync(Nanoseconds now) noexcept;
   std::uint64_t frame_at(Nanoseconds now) const noexcept;
 
   FinalOptions options_;
   double period_ns_;
   std::vector<std::unique_ptr<Board>> boards_;
   std::vector<std::unique_ptr<Thread>> threads_;
-  os::Fd farm_;
+  os::Fd farm_, sync_;
+  // Of the first thread.
+  Nanoseconds tai_offset_ = 0, tai_read_ = 0;
+  std::uint32_t sync_sequence_ = 0;
+  stats::Counter syncs_;
   bool faulty_;
   FaultLine faults_;  // of the only thread
   std::vector<OutPacket> out_;

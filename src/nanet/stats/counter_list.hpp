@@ -91,6 +91,7 @@
   X(triggers, "nanet_final_decisions", "triggers sent")                             \
   X(joined, "nanet_final_decisions", "decisions in a trigger's period; types ORed") \
   X(dead, "nanet_final_decisions", "decisions closer than min_ticks to a trigger")  \
+  X(passed, "", "decisions for periods of late frames")                             \
   X(datagrams, "nanet_final_datagrams", "trigger datagrams sent, per destination")  \
   X(send_errors, "nanet_final_send_errors", "trigger datagrams rejected by the network")
 

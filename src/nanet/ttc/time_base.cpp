@@ -91,7 +91,7 @@ void TimeBase::end_block() noexcept {
   const Point& oldest = blocks_[line_blocks - blocks_done_];
   if (newest.periods <= oldest.periods) return;
   const double rate = static_cast<double>(newest.at - oldest.at) / (newest.periods - oldest.periods);
-  const bool plausible = std::abs(1e6 * (rate / nominal_period_ns - 1)) <= max_ppm;
+  const bool plausible = std::abs(1e6 * (rate / nominal_ - 1)) <= max_ppm;
   if (!timed_) {
     // First line of the burst, through the newest point, with the rate of the bursts before.
     if (plausible && !rate_measured_) period_ = rate;
@@ -167,6 +167,23 @@ SyncRefusal DatagramSource::receive(std::span<const std::byte> datagram, Nanosec
   }
   time_.sync(static_cast<double>(sync.period), arrived);
   return refusal;
+}
+
+void TaiSource::receive(const Sync& sync, Nanoseconds tai_minus_monotonic) noexcept {
+  if (!sync.in_burst || sync.period > 0xFFFF'FFFF) return;
+  const Nanoseconds at = sync.sent_ns - tai_minus_monotonic;
+  if (!begun_ || sync.burst != time_.burst()) {
+    begun_ = true;
+    jumped_ = false;
+  } else if (jumped_) {
+    return;
+  } else if (const Nanoseconds off = at - time_.local(static_cast<Timestamp>(sync.period));
+             std::abs(static_cast<double>(off)) > TimeBase::max_jump_ns) {
+    jumped_ = true;
+    time_.begin_untimed(sync.burst);
+    return;
+  }
+  time_.begin(sync.burst, at - std::llround(static_cast<double>(sync.period) * period_), period_);
 }
 
 Nanoseconds tai_offset() noexcept {

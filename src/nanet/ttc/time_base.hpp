@@ -28,6 +28,10 @@ class TimeBase {
   static constexpr unsigned line_blocks = 8;    // the rate is measured over these
   static constexpr unsigned behind_blocks = 4;  // so many late blocks in a row are a jump, fewer are delay
 
+  // nominal_ns: a period before its rate is measured; longer for an experiment that runs slowly.
+  explicit TimeBase(double nominal_ns = nominal_period_ns) noexcept
+      : nominal_(nominal_ns), slope_(nominal_ns), period_(nominal_ns) {}
+
   // Exact start: `sob` is the local time of period 0. Timed at once.
   void begin(std::uint8_t burst, Nanoseconds sob, double period_ns = nominal_period_ns) noexcept;
   // Start of unknown delay: untimed until two blocks of syncs.
@@ -63,7 +67,7 @@ class TimeBase {
   std::uint8_t burst_ = 0;
   bool timed_ = false, jumped_ = false, exact_ = false;
   Nanoseconds anchor_ = 0;  // local time of anchor_periods_
-  double anchor_periods_ = 0, slope_ = nominal_period_ns, period_ = nominal_period_ns, error_ = 0;
+  double nominal_, anchor_periods_ = 0, slope_, period_, error_ = 0;
   std::array<Point, line_blocks> blocks_{};  // the earliest sync of each block, the newest last
   Point best_{};
   double best_residual_ = 0;
@@ -115,6 +119,21 @@ class DatagramSource {
   TimeBase& time_;
   bool begun_ = false;
   std::array<std::uint64_t, sync_refusal_count + 1> counts_{};
+};
+
+// Sync datagrams of a host with the same CLOCK_TAI: this host, or one kept by ptp4l and phc2sys. Each is a
+// reading of the source's time, so that delays have no effect.
+class TaiSource {
+ public:
+  explicit TaiSource(TimeBase& time, double period_ns = nominal_period_ns) noexcept
+      : time_(time), period_(period_ns) {}
+  // A reading off by more than a microsecond makes the rest of the burst untimed.
+  void receive(const Sync& sync, Nanoseconds tai_minus_monotonic) noexcept;
+
+ private:
+  TimeBase& time_;
+  double period_;
+  bool begun_ = false, jumped_ = false;
 };
 
 // PTP: SOB in TAI, the host's CLOCK_TAI held by ptp4l and phc2sys.

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <random>
 #include <vector>
@@ -23,6 +24,47 @@ TEST(TimeBase, VirtualSourceIsExact) {
   for (std::uint32_t period : {0U, 1U, 40'000U, 192'000'000U})
     EXPECT_EQ(time.at(time.local(period) + 2), period);
   EXPECT_NEAR(static_cast<double>(time.local(192'000'000) - sob), 192e6 * nominal_period_ns, 1);
+}
+
+TEST(TaiSource, ReadsTheTimeWithoutDelay) {
+  constexpr Nanoseconds offset = 37'000'000'000;
+  TimeBase time(nominal_period_ns * 100);  // of an experiment at a hundredth of its speed
+  TaiSource source(time, nominal_period_ns * 100);
+  const double rate = nominal_period_ns * 100 * (1 + 5e-6);
+  const auto tai = [&](std::uint64_t period) {
+    return sob + offset + std::llround(static_cast<double>(period) * rate);
+  };
+  source.receive({4, false, 5, tai(5), 0}, offset);
+  EXPECT_FALSE(time.timed());
+  for (std::uint64_t period = 1000; period < 2'000'000; period += 16'384) {
+    source.receive({4, true, period, tai(period), 0}, offset);
+    ASSERT_TRUE(time.timed());
+    EXPECT_NEAR(
+        static_cast<double>(time.local(static_cast<Timestamp>(period) + 20'000) - tai(period + 20'000)),
+        -offset, 300);
+  }
+  source.receive({4, true, 2'000'000, tai(2'000'000) + 1500, 0}, offset);  // a jump
+  EXPECT_FALSE(time.timed());
+  source.receive({4, true, 2'100'000, tai(2'100'000), 0}, offset);
+  EXPECT_FALSE(time.timed());
+  source.receive({5, true, 100, tai(3'000'000), 0}, offset);
+  EXPECT_TRUE(time.timed());
+  EXPECT_EQ(time.burst(), 5);
+  EXPECT_EQ(time.local(100), tai(3'000'000) - offset);
+}
+
+TEST(TimeBase, FollowsASourceOfItsNominalRate) {
+  // An experiment at a tenth of its speed, with a datagram every half millisecond.
+  TimeBase time(nominal_period_ns * 10);
+  DatagramSource source(time);
+  std::array<std::byte, sync_bytes> bytes;
+  for (std::uint64_t i = 0; i < 20 * TimeBase::block_syncs; ++i) {
+    encode(std::span<std::byte, sync_bytes>(bytes), {1, true, i * 2000, 0, 1});
+    source.receive(
+        bytes, sob + std::llround(static_cast<double>(i * 2000) * 249.5 + 40.0 * static_cast<double>(i % 7)));
+  }
+  ASSERT_TRUE(time.timed());
+  EXPECT_NEAR(time.period_ns(), 249.5, 0.001);
 }
 
 struct Datagrams {

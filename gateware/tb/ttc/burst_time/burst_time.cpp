@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Harness of burst_time: bursts with and without SOB, with a second one, unseen by the boards, and with wrong
-// numbers; random packets in and out of time; frames to close. Arguments: bursts, L in periods, close_ticks,
-// seed.
+// numbers; random packets in and out of time; frames to close, answers overdue. Arguments: bursts, L in
+// periods, close_ticks, answer_ticks, seed.
 #include <deque>
 
 #include "harness.hpp"
@@ -18,13 +18,14 @@ int main(int argc, char** argv) {
   const auto bursts = bench::argument(argc, argv, 1);
   const auto latency = static_cast<std::int64_t>(bench::argument(argc, argv, 2));
   const auto close_ticks = static_cast<std::int64_t>(bench::argument(argc, argv, 3));
+  const auto answer_ticks = static_cast<std::int64_t>(bench::argument(argc, argv, 4));
   bench::Dut dut(argc, argv);
-  std::mt19937_64 random{bench::argument(argc, argv, 4)};
+  std::mt19937_64 random{bench::argument(argc, argv, 5)};
 
   std::uint8_t sobs = 0, number = static_cast<std::uint8_t>(random());
   std::uint32_t timestamp = 0;
   bool lost = true;
-  std::uint64_t base = 0, mismatches = 0, expected = 0, ticks = 0, outside = 0, inside = 0;
+  std::uint64_t base = 0, mismatches = 0, expected = 0, ticks = 0, outside = 0, inside = 0, overdues = 0;
   // Time of the newest burst and of the one before, where it is certain.
   bool steady = false, timed = false, before_timed = false;
   std::uint8_t before_sobs = 0;
@@ -32,6 +33,7 @@ int main(int argc, char** argv) {
 
   dut->latency = static_cast<unsigned>(latency);
   dut->close_ticks = static_cast<unsigned>(close_ticks);
+  dut->answer_ticks = static_cast<unsigned>(answer_ticks);
   dut->burst_begins = dut->packet_placed = 0;
   dut->burst_number = 0;
   dut->burst_base = dut->sender_next = 0;
@@ -80,6 +82,11 @@ int main(int argc, char** argv) {
     if (steady && since > 4) {
       CHECK(dut->close_frames == (timed && !lost ? closes : 0), "period %u: %u of %ld frames to close",
             timestamp, dut->close_frames, static_cast<long>(closes));
+      const bool overdue = answer_ticks && timed && !lost && of_newest && timestamp >= answer_ticks;
+      CHECK(dut->overdue_valid == overdue, "period %u: answers overdue %d", timestamp, dut->overdue_valid);
+      CHECK(!overdue || dut->overdue_frame == (timestamp - answer_ticks) / 256,
+            "period %u: answers overdue up to frame %u", timestamp, dut->overdue_frame);
+      overdues += overdue;
       CHECK(dut->close_burst == number, "frames of burst %u, not %u", dut->close_burst, number);
       const bool want = of_newest ? timed : before_timed && before_sobs == sobs;
       CHECK(dut->timed == want, "cycle %lu: timed %d of %s burst", ticks, dut->timed,
@@ -158,6 +165,7 @@ int main(int argc, char** argv) {
     }
   }
   CHECK(mismatches == expected, "%lu of %lu mismatches", mismatches, expected);
+  CHECK(answer_ticks ? overdues > bursts : overdues == 0, "%lu cycles with overdue answers", overdues);
   CHECK(outside > bursts && inside > bursts, "%lu packets out of time, %lu in time", outside, inside);
   std::printf("bursts %lu mismatches %lu packets %lu out of time %lu\n", bursts, mismatches, inside + outside,
               outside);

@@ -12,10 +12,12 @@ HERE = Path(__file__).parent
 PROGRAM = HERE / "burst_time.cpp"
 
 
-@pytest.mark.parametrize(("latency", "close_ticks"), [(3200, 700), (900, 0), (32_000, 20_000)])
-def test_burst_time(latency, close_ticks):
+@pytest.mark.parametrize(
+    ("latency", "close_ticks", "answer_ticks"), [(3200, 700, 2398), (900, 0, 98), (32_000, 20_000, 0)]
+)
+def test_burst_time(latency, close_ticks, answer_ticks):
     """A burst without SOB, or with a wrong number, is counted and untimed; the next one is not."""
-    run_harness("burst_time", PROGRAM, [60, latency, close_ticks])
+    run_harness("burst_time", PROGRAM, [60, latency, close_ticks, answer_ticks])
 
 
 FAULTS = {
@@ -27,6 +29,8 @@ FAULTS = {
     "ahead": ("packet_frame > newest_q", "packet_frame >= newest_q"),
     "old": ("packet_frame < oldest_q", "packet_frame <= oldest_q"),
     "before the first frame's end": ("!closes[32] ? closes[31:8]", "1'b1 ? closes[31:8]"),
+    "answers of the first frame": ("answer_ticks != '0 && !overdue[32]", "answer_ticks != '0"),
+    "answers of the burst before": ("usable_q && of_newest_q && answer_ticks", "usable_q && answer_ticks"),
 }
 
 
@@ -40,5 +44,7 @@ def test_planted_fault_is_found(fault, tmp_path):
     (tmp_path / "burst_time.sv").write_text(source.replace(text, other))
     sources = [GATEWARE / "lint.vlt", *packages(), tmp_path / "burst_time.sv"]
     program = build_harness("burst_time", PROGRAM, {}, sources, rtl=tmp_path)
-    done = subprocess.run([program, "60", "900", "700", "1"], capture_output=True, check=False, timeout=600)
+    done = subprocess.run(
+        [program, "60", "900", "700", "98", "1"], capture_output=True, check=False, timeout=600
+    )
     assert done.returncode == 1

@@ -29,6 +29,8 @@ module stream_trigger_bench
     output logic [2:0]   stamp_state,
     output logic [7:0]   close_burst,
     output logic [23:0]  close_frames,
+    output logic         overdue_valid,
+    output logic [23:0]  overdue_frame,
     output logic         trigger_valid,
     output logic [5:0]   trigger_kind,
     output logic [31:0]  trigger_timestamp

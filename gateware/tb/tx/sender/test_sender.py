@@ -149,6 +149,31 @@ async def on_time_at_the_deadline(dut):
 
 
 @cocotb.test()
+async def ttc_time_advances_the_deadline(dut):
+    """Answers up to the frame that TTC time names are late, and no others."""
+    rng = random.Random(cocotb.RANDOM_SEED)
+    bench = Bench(dut, rng, latency=(5, 5))
+    dut.overdue_valid.value, dut.overdue_frame.value = 0, 102
+    await bench.start()
+    for n in range(5):
+        bench.owe(n, 100 + n)
+    await bench.cycles(100)
+    assert not bench.sent
+    dut.overdue_valid.value = 1
+    await bench.until(3)
+    await bench.cycles(100)
+    assert bench.sent == [(late_packet(100 + n), 0) for n in range(3)]
+    bench.post(3, b"in time")
+    await bench.until(4)
+    assert bench.sent[3] == (b"in time", 0)
+    dut.overdue_frame.value = 104
+    await bench.until(5)
+    assert bench.sent[4] == (late_packet(104), 0)
+    dut.overdue_valid.value = 0
+    assert bench.counts["late"] == 4 and bench.counts["answered"] == 1
+
+
+@cocotb.test()
 async def what_comes_too_late_is_thrown_away(dut):
     """The deadline passes while payload words arrive: they are dropped, and header-only is sent."""
     rng = random.Random(cocotb.RANDOM_SEED)

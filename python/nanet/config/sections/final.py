@@ -40,11 +40,35 @@ class Final(Section):
         high=1e5,
         unit="µs",
     )
+    sync: str = option(
+        "",
+        "Address at which the trigger takes sync datagrams of the boards' clock, HOST:PORT; with them a "
+        "software card answers no later than 20 µs before t + L; empty: by its deadline alone.",
+        check=optional(check_of(values.endpoint)),
+    )
+    time_source: str = option(
+        "udp",
+        "How the trigger derives the experiment's time from sync datagrams: udp by their least delay, ptp by "
+        "their TAI, for one host or hosts with PTP.",
+        choices=("udp", "ptp"),
+    )
+    clock_speed: float = option(
+        1.0, "Speed of the experiment's clock for the trigger, as --speed of the boards.", low=1e-6, high=100
+    )
+    late: str = option(
+        "drop",
+        "Frames that a software card answers header-only: drop has no trigger in them; pass gives late_type "
+        "to one of late_downscale periods with events.",
+        choices=("drop", "pass"),
+    )
+    late_type: int = option(0, "Type of the triggers in such frames.", low=0, high=63)
+    late_downscale: int = option(1, "One of so many periods with events passes.", low=1, high=1_000_000)
     min_ticks: int = option(3, "Least distance of two triggers in periods of 25 ns.", low=1, high=256)
     close_ticks: int = option(
         0,
         "A gateware card closes a frame this many periods after the frame's end by TTC time, if its timeout "
-        "has not passed before; 0: at its timeout.",
+        "has not passed before; 0: at its timeout. The simulated card needs 1000 or more: reads of its "
+        "counters hold up a frame.",
         low=0,
         high=65_535,
     )

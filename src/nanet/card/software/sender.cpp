@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "nanet/card/frame_periods.hpp"
 #include "nanet/os/affinity.hpp"
 #include "nanet/os/clock.hpp"
 
@@ -17,9 +18,10 @@ std::size_t Sender::header_only(std::size_t at, Frame frame) noexcept {
 }
 
 // True if the deadline of a number with a buffer has passed.
-bool Sender::due(const FrameTable::Slot& slot, bool closed, Nanoseconds now) const noexcept {
-  if (options_.deadline <= 0 || (options_.from_closed && !closed)) return false;
-  return (options_.from_closed ? slot.closed : slot.first) + options_.deadline <= now;
+bool Sender::due(std::uint64_t n, bool closed, Nanoseconds now) const noexcept {
+  if (!deadline_.any() || (deadline_.from_closed && !closed)) return false;
+  const FrameTable::Slot& slot = table_.slot(n);
+  return deadline_.of(n, slot.first, slot.closed) <= now;
 }
 
 // True if the descriptor lies within the send buffers and has a valid destination; otherwise the consumer is
@@ -57,7 +59,7 @@ std::size_t Sender::gather(Nanoseconds now) noexcept {
   std::size_t ready = 0;
   // A number that blocks is answered as late before its status entry would be overwritten. A replay waits
   // instead: it has no late frames, and the receiver accepts no jump that would overwrite an entry.
-  const bool waits = options_.deadline <= 0;
+  const bool waits = !deadline_.any();
   const std::uint64_t oldest = !waits && table_.end > table_.reach() ? table_.end - table_.reach() : 0;
   const std::size_t most = std::min(batch_limit, unsettled_limit - (unsettled_tail_ - unsettled_head_));
   for (std::uint64_t n = table_.next; n < table_.end && ready < most; ++n) {
@@ -81,7 +83,7 @@ std::size_t Sender::gather(Nanoseconds now) noexcept {
     const contract::View& view = consumers_.view_of(n);
     const bool closed = status == Status::closed;
     contract::Descriptor posted;
-    const bool late = due(slot, closed, now) || n < oldest;
+    const bool late = due(n, closed, now) || n < oldest;
     const contract::MailboxWriter& mailbox = consumers_.events[consumers_.device_of(n)].mailbox();
     if (mailbox && !late && closed && transmit_.destinations() > 0) {
       std::byte* const answer = answer_.data() + answer_bytes * ready;
@@ -109,9 +111,19 @@ std::size_t Sender::gather(Nanoseconds now) noexcept {
   return ready;
 }
 
+void Sender::tell_late(std::uint64_t n) noexcept {
+  const FrameTable::Slot& slot = table_.slot(n);
+  const bool closed = table_.status(n) == Status::closed;
+  answers_->passed_late(n, slot.frame, periods_of(consumers_.view_of(n), slot, closed));
+}
+
 void Sender::finish(std::size_t sent, Nanoseconds now) noexcept {
   if (answers_) {
-    for (std::size_t i = 0; i < sent; ++i) answers_->sent(passing_[i].n, {batch_[i].data, batch_[i].bytes});
+    for (std::size_t i = 0; i < sent; ++i) {
+      if (wants_late_ && passing_[i].outcome == Outcome::late && passing_[i].has_buffer)
+        tell_late(passing_[i].n);
+      answers_->sent(passing_[i].n, {batch_[i].data, batch_[i].bytes});
+    }
     answers_->flush();
   }
   for (std::size_t i = 0; i < sent; ++i) {
@@ -177,13 +189,13 @@ void Sender::reap_all() noexcept {
 }
 
 Nanoseconds Sender::next_deadline() const noexcept {
-  if (options_.deadline <= 0) return std::numeric_limits<Nanoseconds>::max();
+  if (!deadline_.any()) return std::numeric_limits<Nanoseconds>::max();
   for (std::uint64_t n = table_.next; n < table_.end; ++n) {
     if (table_.status(n) == Status::skipped) continue;
     if (table_.status(n) == Status::overrun) return 0;
     const FrameTable::Slot& slot = table_.slot(n);
-    if (options_.from_closed && table_.status(n) != Status::closed) break;
-    return (options_.from_closed ? slot.closed : slot.first) + options_.deadline;
+    if (deadline_.from_closed && table_.status(n) != Status::closed) break;
+    return deadline_.of(n, slot.first, slot.closed);
   }
   return std::numeric_limits<Nanoseconds>::max();
 }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "nanet/card/answer_deadline.hpp"
 #include "nanet/card/counters.hpp"
 #include "nanet/card/frame_table.hpp"
 #include "nanet/card/observers.hpp"
@@ -29,10 +30,19 @@ class Sender {
  public:
   Sender(const SenderOptions& options, Consumers& consumers, FrameTable& table, Counters& counters,
          Transmit& transmit)
-      : options_(options), consumers_(consumers), table_(table), counters_(counters), transmit_(transmit) {}
+      : options_(options),
+        deadline_{options.deadline, options.from_closed, nullptr},
+        consumers_(consumers),
+        table_(table),
+        counters_(counters),
+        transmit_(transmit) {}
 
   void observe(FrameObserver* observer) noexcept { observer_ = observer; }
-  void observe_answers(AnswerObserver* observer) noexcept { answers_ = observer; }
+  void observe_answers(AnswerObserver* observer) noexcept {
+    answers_ = observer;
+    wants_late_ = observer && observer->wants_late() && !options_.from_closed;
+  }
+  void limit_answers(const AnswerLimit* limit) noexcept { deadline_.limit = limit; }
   // Passes all numbers that can be passed at time `now`. `clock` is read after each batch for the send time.
   // Returns how many were passed.
   template <class Clock>
@@ -76,21 +86,24 @@ class Sender {
   static constexpr std::size_t unsettled_limit = 4096;
   static constexpr Nanoseconds settle_within = 1'000'000'000;  // a consumer that has failed posts nothing
 
-  bool due(const FrameTable::Slot& slot, bool closed, Nanoseconds now) const noexcept;
+  bool due(std::uint64_t n, bool closed, Nanoseconds now) const noexcept;
   static bool abandoned(const contract::View& view, std::uint64_t n) noexcept;
   bool sound(const contract::View& view, const contract::Descriptor& descriptor) const noexcept;
   std::size_t gather(Nanoseconds now) noexcept;
+  void tell_late(std::uint64_t n) noexcept;
   void finish(std::size_t sent, Nanoseconds now) noexcept;
   std::size_t header_only(std::size_t at, Frame frame) noexcept;
   void settle(Nanoseconds now) noexcept;
 
   SenderOptions options_;
+  AnswerDeadline deadline_;
   Consumers& consumers_;
   FrameTable& table_;
   Counters& counters_;
   Transmit& transmit_;
   FrameObserver* observer_ = nullptr;
   AnswerObserver* answers_ = nullptr;
+  bool wants_late_ = false;
   std::array<Datagram, batch_limit> batch_{};
   std::array<Passing, batch_limit> passing_{};
   std::array<std::array<std::byte, wire::mtp::header_bytes>, batch_limit> header_{};

@@ -5,10 +5,100 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <map>
+#include <set>
+
+#include "nanet/card/frame_periods.hpp"
 #include "nanet/card/software/rig_test.hpp"
 
 namespace nanet::card {
 namespace {
+
+struct Limits final : AnswerLimit {
+  Nanoseconds latest(std::uint64_t n) const noexcept override {
+    const auto it = at.find(n);
+    return it == at.end() ? std::numeric_limits<Nanoseconds>::max() : it->second;
+  }
+  std::map<std::uint64_t, Nanoseconds> at;
+};
+
+TEST(Sender, ALimitAdvancesTheDeadline) {
+  Rig rig;
+  Limits limits;
+  ASSERT_TRUE(rig.stream.limit_answers(&limits));
+  rig.sobs();
+  for (Frame f = 0; f < 3; ++f) rig.frame(f);
+  const Nanoseconds first = rig.now;
+  limits.at = {{0, first + 2000}, {2, first + 9000}};  // the deadline is 6000
+  const auto events = rig.take(EventType::receive_done);
+  EXPECT_EQ(rig.stream.sender().next_deadline(), first + 2000);
+  rig.now = first + 1999;
+  EXPECT_EQ(rig.send(), 0u);
+  rig.now = first + 2000;
+  EXPECT_EQ(rig.send(), 1u);
+  EXPECT_EQ(rig.transmit.sent[0].sub_id, 0xFF);
+  EXPECT_EQ(rig.stream.sender().next_deadline(), first + 6000);
+  rig.answer(events[1]);
+  EXPECT_EQ(rig.send(), 1u);
+  EXPECT_EQ(rig.stream.sender().next_deadline(), first + 6000);
+  rig.now = first + 6000;
+  EXPECT_EQ(rig.send(), 1u);
+  EXPECT_EQ(rig.stream.counters().frames_late, 2u);
+  rig.answer(events[0]);
+  rig.answer(events[2]);
+  rig.finish();
+}
+
+// Order of the calls, and the periods of late frames.
+struct LateFrames final : AnswerObserver {
+  bool wants_late() const noexcept override { return true; }
+  void passed_late(std::uint64_t n, Frame frame, const FramePeriods& of) noexcept override {
+    calls.push_back(n);
+    std::set<unsigned>& set = periods[frame];
+    of.each([&](unsigned period) {
+      EXPECT_TRUE(of.has(period));
+      set.insert(period);
+    });
+  }
+  void sent(std::uint64_t n, std::span<const std::byte>) noexcept override { calls.push_back(100 + n); }
+  void flush() noexcept override {}
+  std::vector<std::uint64_t> calls;
+  std::map<Frame, std::set<unsigned>> periods;
+};
+
+TEST(Sender, ReportsThePeriodsOfLateFrames) {
+  using Set = std::set<unsigned>;
+  for (const bool merge : {false, true}) {
+    ClopOptions options = rig_options();
+    options.merge = merge;
+    Rig rig(options);
+    LateFrames late;
+    rig.stream.observe_answers(&late);
+    rig.sobs();
+    rig.feed({.board = 0, .frame = 0, .events = 3});
+    rig.feed({.board = 1, .frame = 0, .events = 5});
+    rig.feed({.board = 2, .frame = 0});
+    rig.feed({.board = 3, .frame = 0});
+    rig.frame(1);
+    // An open frame, with two packets of a board.
+    rig.feed({.board = 1, .frame = 2, .last = false, .events = 2});
+    rig.feed({.board = 1, .frame = 2, .index = 1, .events = 40});
+    const auto events = rig.take(EventType::receive_done);
+    ASSERT_EQ(events.size(), 2u);
+    EXPECT_EQ(rig.header(events[0]).layout == contract::Layout::merged, merge);
+    rig.answer(events[1]);
+    rig.now += 6000;
+    rig.send();
+    EXPECT_EQ(late.calls, (std::vector<std::uint64_t>{0, 100, 1, 101, 2, 102}));  // all at their deadline
+    EXPECT_EQ(late.periods[0], (Set{0, 1, 2, 3, 4}));
+    EXPECT_EQ(late.periods[1], (Set{0}));
+    EXPECT_EQ(late.periods[2].size(), 40u);
+    EXPECT_EQ(*late.periods[2].rbegin(), 39u);
+    rig.answer(events[0]);
+    rig.finish();
+  }
+}
 
 TEST(Sender, SendsByNumberForAnyOrderOfAnswers) {
   Rig rig;

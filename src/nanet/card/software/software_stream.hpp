@@ -34,6 +34,10 @@ class SoftwareStream final : public Stream {
     sender_.observe_answers(observer);
     return true;
   }
+  bool limit_answers(const AnswerLimit* limit) noexcept override {
+    sender_.limit_answers(limit);
+    return true;
+  }
   bool writes_mailboxes() const noexcept override {
     return contract::has_mailbox && options().gather == contract::Gather::frame;
   }

@@ -35,11 +35,14 @@ void Accounting::passed(std::uint64_t n, card::Outcome outcome, Nanoseconds firs
                         Nanoseconds sent) noexcept {
   FrameProgress& progress = traces_.progress();
   contract::relax(progress.passed, n + 1);
-  if (first && closed) contract::relax(progress.lag, from_closed_ ? 0 : closed - first);
+  const Nanoseconds due = deadline_.of(n, first, closed);
+  if (first && closed)
+    contract::relax(progress.lag, deadline_.any()         ? closed + deadline_.after - due
+                                  : deadline_.from_closed ? 0
+                                                          : closed - first);
   if (outcome != card::Outcome::answered) {
     if (first) at(Stage::total).add(sent - first);
-    const Nanoseconds due = (from_closed_ ? closed : first) + deadline_;
-    if (first && deadline_ > 0) at(Stage::header_only).add(std::max<Nanoseconds>(sent - due, 0));
+    if (first && deadline_.any()) at(Stage::header_only).add(std::max<Nanoseconds>(sent - due, 0));
     before_.n = ~std::uint64_t{0};
     return;  // its trace, if any, is added when the buffer is returned
   }

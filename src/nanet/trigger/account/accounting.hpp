@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 
+#include "nanet/card/answer_deadline.hpp"
 #include "nanet/card/counters.hpp"
 #include "nanet/card/observers.hpp"
 #include "nanet/stats/counter_list.hpp"
@@ -27,7 +28,9 @@ class Accounting final : public card::FrameObserver {
   // deadline: of the frames, 0 for none; from_closed: it counts from the receive event.
   Accounting(const card::Counters& card, TraceTable& traces, std::int32_t window_lsb,
              Nanoseconds deadline = 0, bool from_closed = false)
-      : card_(card), traces_(traces), window_(window_lsb), deadline_(deadline), from_closed_(from_closed) {}
+      : card_(card), traces_(traces), window_(window_lsb), deadline_{deadline, from_closed, nullptr} {}
+  // The limit of the card's answers.
+  void limit_answers(const card::AnswerLimit* limit) noexcept { deadline_.limit = limit; }
 
 #define NANET_CARD(name, metric, text)
 #define NANET_TRIGGER(name, metric, text) stats::Counter name;
@@ -51,8 +54,7 @@ class Accounting final : public card::FrameObserver {
   const card::Counters& card_;
   TraceTable& traces_;
   std::int32_t window_;
-  Nanoseconds deadline_;
-  bool from_closed_;
+  card::AnswerDeadline deadline_;
   std::array<stats::Histogram, stats::stage_count> stage_;
   Trace before_;  // of the number passed last, for events split between two frames
 };

@@ -43,6 +43,25 @@ TEST_F(AccountingTest, EventsFollowTheOutcomeOfTheirFrame) {
   EXPECT_TRUE(accounting.check());
 }
 
+struct Limit final : card::AnswerLimit {
+  Nanoseconds latest(std::uint64_t) const noexcept override { return at; }
+  Nanoseconds at = 0;
+};
+
+TEST_F(AccountingTest, AnEarlierDeadlineCountsForExecutorsAndLateFrames) {
+  Accounting final(card, traces, 41, 1000);
+  Limit limit;
+  limit.at = 2000;
+  final.limit_answers(&limit);
+  final.passed(0, Outcome::late, 500, 700, 1600);  // due at 1500, its own deadline
+  EXPECT_EQ(traces.progress().lag, 200);
+  EXPECT_EQ(final.stage(Stage::header_only).max(), 100);
+  limit.at = 900;
+  final.passed(1, Outcome::late, 500, 700, 1600);
+  EXPECT_EQ(traces.progress().lag, 800);  // of 1000, 200 are left
+  EXPECT_EQ(final.stage(Stage::header_only).max(), 700);
+}
+
 TEST_F(AccountingTest, EdgesOfFrames) {
   const auto pass = [&](std::uint64_t n, Frame frame, const std::vector<Trace::Edge>& low,
                         const std::vector<Trace::Edge>& high) {

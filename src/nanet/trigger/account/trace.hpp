@@ -36,8 +36,9 @@ struct Trace {
 struct alignas(64) FrameProgress {
   std::uint64_t passed = 0;  // numbers below have been answered
   std::uint64_t newest = 0;  // numbers below have been received
-  // Time from a recent frame's first packet (or where its deadline counts from) to its receive event;
-  // negative: unknown, the card's clock is not the host's.
+  // Part of the deadline that had passed at a recent frame's receive event: the time from its first packet
+  // on, or more if the experiment's time sets an earlier deadline. Negative: unknown, the card's clock is not
+  // the host's.
   Nanoseconds lag = -1;
 };
 

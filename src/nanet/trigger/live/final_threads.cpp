@@ -55,8 +55,17 @@ void FinalThreads::push(const Fill& fill) noexcept {
 void FinalThreads::burst_began(std::uint32_t number, std::uint64_t base) noexcept {
   push([&](Entry& entry) {
     entry.n = base;
-    entry.burst = number;
-    entry.begins = true;
+    entry.number = number;
+    entry.kind = Kind::burst;
+  });
+}
+
+void FinalThreads::passed_late(std::uint64_t n, Frame frame, const card::FramePeriods& periods) noexcept {
+  push([&](Entry& entry) {
+    entry.n = n;
+    entry.number = frame;
+    entry.kind = Kind::late;
+    entry.periods = periods;
   });
 }
 
@@ -65,7 +74,7 @@ void FinalThreads::sent(std::uint64_t n, std::span<const std::byte> packet) noex
   push([&](Entry& entry) {
     entry.n = n;
     entry.bytes = static_cast<std::uint32_t>(packet.size());
-    entry.begins = false;
+    entry.kind = Kind::answer;
     std::memcpy(entry.packet.data(), packet.data(), packet.size());
   });
 }
@@ -79,8 +88,10 @@ void FinalThreads::run(Line& line, const std::vector<int>& keep_off) noexcept {
     const std::uint64_t written = line.written.load(std::memory_order_acquire);
     for (; read < written; ++read) {
       const Entry& entry = line.entries[read % room];
-      if (entry.begins)
-        line.trigger.burst_began(entry.burst, entry.n);
+      if (entry.kind == Kind::burst)
+        line.trigger.burst_began(entry.number, entry.n);
+      else if (entry.kind == Kind::late)
+        line.trigger.passed_late(entry.n, entry.number, entry.periods);
       else
         line.trigger.sent(entry.n, std::span(entry.packet).first(entry.bytes));
       line.read.store(read + 1, std::memory_order_release);

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "nanet/card/frame_periods.hpp"
 #include "nanet/trigger/live/final_trigger.hpp"
 #include "nanet/wire/mtp.hpp"
 
@@ -22,9 +23,11 @@ class FinalThreads final : public card::AnswerObserver {
   FinalThreads(const FinalTriggerOptions& options, const std::vector<int>& keep_off);
   ~FinalThreads() override;
 
-  // All three in the card's thread.
+  // All in the card's thread, up to flush().
   void burst_began(std::uint32_t number, std::uint64_t base) noexcept;
   void sent(std::uint64_t n, std::span<const std::byte> packet) noexcept override;
+  bool wants_late() const noexcept override { return first().wants_late(); }
+  void passed_late(std::uint64_t n, Frame frame, const card::FramePeriods& periods) noexcept override;
   void flush() noexcept override {}
   // Sends the queued answers' triggers, and ends the threads.
   void stop() noexcept;
@@ -37,10 +40,12 @@ class FinalThreads final : public card::AnswerObserver {
 
  private:
   static constexpr std::size_t room = 8192;  // entries: 50 ms at 10 MHz
+  enum class Kind : std::uint8_t { answer, late, burst };
   struct Entry {
-    std::uint64_t n = 0;  // of the answer; base of a burst
-    std::uint32_t burst = 0, bytes = 0;
-    bool begins = false;  // a burst
+    std::uint64_t n = 0;                  // of the answer; base of a burst
+    std::uint32_t number = 0, bytes = 0;  // of the burst, or frame without an answer; of the answer
+    Kind kind = Kind::answer;
+    card::FramePeriods periods;
     std::array<std::byte, wire::mtp::max_bytes> packet;
   };
   struct Line {

@@ -42,7 +42,13 @@ void two_bursts(Final& final) {
   for (std::uint32_t burst = 0; burst < 2; ++burst) {
     final.burst_began(burst, burst * 200);
     for (Frame frame = 0; frame < 200; ++frame) {
-      final.sent(burst * 200 + frame, answer(frame, random));
+      if (frame % 16 == 7) {
+        card::FramePeriods periods;
+        for (unsigned i = 0; i < 20; ++i) periods.set(static_cast<unsigned>(random() % 256));
+        final.passed_late(burst * 200 + frame, frame, periods);
+      } else {
+        final.sent(burst * 200 + frame, answer(frame, random));
+      }
       final.flush();
     }
   }
@@ -50,6 +56,7 @@ void two_bursts(Final& final) {
 
 TEST(FinalThreads, SendTheDatagramsOfOneThread) {
   Receivers alone, apart;
+  alone.options.late = apart.options.late = {5, 2};
   FinalTrigger reference(alone.options);
   two_bursts(reference);
   FinalThreads final(apart.options, {});
@@ -61,6 +68,8 @@ TEST(FinalThreads, SendTheDatagramsOfOneThread) {
   for (unsigned b = 0; b < 3; ++b) EXPECT_EQ(Receivers::all(apart.boards[b].get()), expected) << b;
   EXPECT_EQ(final.datagrams(), reference.counters().datagrams);
   EXPECT_EQ(final.send_errors(), 0U);
+  EXPECT_GT(reference.counters().passed, 200U);
+  EXPECT_EQ(final.first().counters().passed, reference.counters().passed);
   EXPECT_EQ(final.first().counters().triggers, reference.counters().triggers);
 }
 

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <optional>
 
+#include "nanet/card/frame_periods.hpp"
 #include "nanet/os/socket.hpp"
 #include "nanet/wire/mtp.hpp"
 
@@ -17,7 +18,7 @@ constexpr std::size_t decided_periods = 1 << 16;  // above the latency of a card
 }  // namespace
 
 FinalTrigger::FinalTrigger(const FinalTriggerOptions& options)
-    : options_(options), decisions_(options.masks, options.min_ticks), bytes_(batch) {
+    : options_(options), decisions_(options.masks, options.min_ticks, options.late), bytes_(batch) {
   std::vector<wire::Endpoint> to = options.boards;
   if (options.farm.port != 0)
     to.insert(to.begin(), {options.farm.address, static_cast<std::uint16_t>(options.farm.port + 1)});
@@ -43,20 +44,33 @@ void FinalTrigger::burst_began(std::uint32_t number, std::uint64_t base) noexcep
   begun_[bursts_++] = {base, static_cast<std::uint8_t>(number)};
 }
 
-void FinalTrigger::sent(std::uint64_t n, std::span<const std::byte> packet) noexcept {
+void FinalTrigger::begin_burst_of(std::uint64_t n) noexcept {
   while (bursts_ > 0 && begun_[0].base <= n) {
     burst_ = begun_[0].number;
     std::move(begun_.begin() + 1, begun_.begin() + bursts_, begun_.begin());
     --bursts_;
     decisions_.begin();
   }
+}
+
+void FinalTrigger::sent(std::uint64_t n, std::span<const std::byte> packet) noexcept {
+  begin_burst_of(n);
   const wire::mtp::Decoded decoded = wire::mtp::decode(packet, primitives_.data(), options_.source);
   if (decoded.refusal != wire::mtp::Refusal::none || decoded.count == 0) return;
-  auto triggers = decisions_.frame(decoded.header.frame, std::span(primitives_).first(decoded.count));
+  const Frame frame = decoded.header.frame;
+  queue_frame(frame, decisions_.frame(frame, std::span(primitives_).first(decoded.count)));
+}
+
+void FinalTrigger::passed_late(std::uint64_t n, Frame frame, const card::FramePeriods& periods) noexcept {
+  begin_burst_of(n);
+  queue_frame(frame, decisions_.late_frame(frame, [&](const auto& decide) { periods.each(decide); }));
+}
+
+void FinalTrigger::queue_frame(Frame frame, std::span<const wire::trigger::Trigger> triggers) noexcept {
   while (!triggers.empty()) {
     const auto some = triggers.first(std::min<std::size_t>(triggers.size(), wire::trigger::max_triggers));
     triggers = triggers.subspan(some.size());
-    queue(burst_, decoded.header.frame, some);
+    queue(burst_, frame, some);
   }
 }
 
@@ -120,6 +134,7 @@ void FinalTrigger::flush() noexcept {
   counters_.triggers.set(c.sent);
   counters_.joined.set(c.joined);
   counters_.dead.set(c.dead);
+  counters_.passed.set(c.passed);
 }
 
 void FinalTrigger::send() noexcept {

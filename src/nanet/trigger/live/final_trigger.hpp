@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "nanet/card/card_trigger.hpp"
@@ -16,6 +17,7 @@
 #include "nanet/os/fd.hpp"
 #include "nanet/stats/counter.hpp"
 #include "nanet/stats/counter_list.hpp"
+#include "nanet/trigger/live/experiment_time.hpp"
 #include "nanet/ttc/decisions.hpp"
 #include "nanet/wire/ethernet.hpp"
 
@@ -25,10 +27,12 @@ struct FinalTriggerOptions {
   std::vector<wire::Endpoint> boards;  // empty: no final trigger, or the farm's datagrams alone
   wire::Endpoint farm;                 // of MEPs; takes datagrams at the next port. Port 0: no farm
   std::array<ttc::TriggerMask, ttc::Masks::count> masks{};
+  ttc::LatePass late;  // of software cards
   Timestamp min_ticks = 3;
-  Timestamp latency = 0;      // L of a card that releases the triggers
+  Timestamp latency = 0;      // L
   Timestamp close_ticks = 0;  // see card::CardTriggerOptions
   std::uint8_t source = rich_source;
+  std::optional<ExperimentTimeOptions> time;  // sets a deadline to the answers of a software card
 };
 
 // All calls in the card's thread.
@@ -40,6 +44,8 @@ class FinalTrigger final : public card::AnswerObserver, public card::TriggerObse
   // Frames n >= base belong to burst `number`.
   void burst_began(std::uint32_t number, std::uint64_t base) noexcept;
   void sent(std::uint64_t n, std::span<const std::byte> packet) noexcept override;
+  bool wants_late() const noexcept override { return options_.late.downscale != 0; }
+  void passed_late(std::uint64_t n, Frame frame, const card::FramePeriods& periods) noexcept override;
   // Sends a trigger that the card has released. Its fine time is that of the same decision made here, from
   // the packet that has left the card: the pulse carries none.
   void answered(std::span<const std::byte> packet) noexcept override;
@@ -64,6 +70,8 @@ class FinalTrigger final : public card::AnswerObserver, public card::TriggerObse
 
  private:
   static constexpr unsigned batch = 64;  // datagrams
+  void begin_burst_of(std::uint64_t n) noexcept;
+  void queue_frame(Frame frame, std::span<const wire::trigger::Trigger> triggers) noexcept;
   void queue(std::uint8_t burst, Frame frame, std::span<const wire::trigger::Trigger> triggers) noexcept;
   void queue_released() noexcept;
   void send() noexcept;

@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <initializer_list>
 #include <optional>
 #include <random>
 #include <stdexcept>
 
+#include "nanet/card/frame_periods.hpp"
 #include "nanet/os/socket.hpp"
 #include "nanet/trigger/live/final_trigger_test.hpp"
 #include "nanet/trigger/live/trigger.hpp"
@@ -96,6 +98,41 @@ TEST_F(FinalTriggerTest, AFullFrameTakesTwoDatagrams) {
     total += datagram->header.count;
   }
   EXPECT_EQ(total, 40 * 255U);
+}
+
+TEST_F(FinalTriggerTest, PassesLateFrames) {
+  options.late = {9, 3};
+  FinalTrigger trigger(options);
+  EXPECT_TRUE(trigger.wants_late());
+  trigger.burst_began(3, 100);
+  const Packet header_only = mtp(0, {});
+  const auto late = [&](std::uint64_t n, Frame frame, std::initializer_list<unsigned> periods) {
+    card::FramePeriods map;
+    for (const unsigned period : periods) map.set(period);
+    trigger.passed_late(n, frame, map);
+    trigger.sent(n, header_only);
+  };
+  late(100, 0, {0, 7, 9, 64, 200, 255});        // every third: 9 and 255
+  trigger.sent(101, mtp(1, {{0x6000, 0, 4}}));  // the period after: dead
+  late(102, 2, {70, 71});                       // none
+  late(103, 3, {128});                          // the third since 255
+  trigger.sent(104, mtp(4, {{0x6000, 30, 4}}));
+  trigger.flush();
+  for (const int fd : {farm.get(), boards[1].get()}) {
+    const auto first = read(fd), second = read(fd), third = read(fd);
+    ASSERT_TRUE(first && second && third);
+    EXPECT_EQ(first->header, (wire::trigger::Header{0, 3, 2, 0, 0}));
+    EXPECT_EQ(first->triggers, (std::vector<Trigger>{{9, 9, 0, 0}, {255, 9, 0, 1}}));
+    EXPECT_EQ(second->header.frame, 3U);
+    EXPECT_EQ(second->triggers, (std::vector<Trigger>{{3 * 256 + 128, 9, 0, 2}}));
+    EXPECT_EQ(third->triggers, (std::vector<Trigger>{{4 * 256 + 30, 1, 4, 3}}));
+    EXPECT_FALSE(read(fd));
+  }
+  const auto& c = trigger.counters();
+  EXPECT_EQ(c.passed, 3U);
+  EXPECT_EQ(c.dead, 1U);
+  EXPECT_EQ(c.decisions, 5U);
+  EXPECT_EQ(c.triggers + c.joined + c.dead, c.decisions);
 }
 
 TEST_F(FinalTriggerTest, SendsTheReleasesOfACard) {

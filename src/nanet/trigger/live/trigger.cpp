@@ -93,6 +93,13 @@ Trigger::Trigger(const TriggerOptions& options)
 void Trigger::open_final(card::Stream& stream) {
   const FinalTriggerOptions& final = options_.final;
   const bool by_frames = options_.clop.gather == contract::Gather::frame;
+  if (by_frames && final.time && final.latency > 0) {
+    auto time = std::make_unique<ExperimentTime>(*final.time, final.latency);
+    if (stream.limit_answers(time.get())) {
+      accounting_->limit_answers(time.get());
+      time_ = std::move(time);
+    }
+  }
   if (by_frames && options_.clop.threads > 1) {
     final_threads_ = std::make_unique<FinalThreads>(final, options_.pin);
     if (stream.observe_answers(final_threads_.get())) return;
@@ -100,6 +107,9 @@ void Trigger::open_final(card::Stream& stream) {
   }
   final_ = std::make_unique<FinalTrigger>(final);
   if (by_frames && stream.observe_answers(final_.get())) return;
+  if (by_frames && final.late.downscale != 0)
+    throw std::invalid_argument("final.late = pass: the " + std::string(card_->name()) +
+                                " card drops late frames: use --card socket, or --late drop");
   if (by_frames)
     final_->use_card(stream.release_triggers({final.masks, final.latency, final.min_ticks, final.close_ticks},
                                              final_.get()));
@@ -192,6 +202,7 @@ void Trigger::note_times(const card::Stream& stream, Nanoseconds now) noexcept {
 }
 
 void Trigger::look(card::Stream& stream, Nanoseconds now) noexcept {
+  if (time_) time_->poll(now);
   choke_.update(std::max(fill_(stream), card_->backlog()), now, stream.table().end);
   if (final_ && final_->card()) stream.choke_triggers(choke_.on());
 }

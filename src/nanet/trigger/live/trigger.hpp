@@ -108,6 +108,8 @@ class Trigger {
     return final_threads_ ? final_threads_->send_errors() : std::uint64_t{final_->counters().send_errors};
   }
   Timestamp final_latency() const noexcept { return options_.final.latency; }
+  // nullptr without sync datagrams.
+  const ExperimentTime* experiment_time() const noexcept { return time_.get(); }
 
  private:
   // Forwards bursts to the burst reports and the recorder.
@@ -117,6 +119,7 @@ class Trigger {
     void burst_began(std::uint32_t number, std::uint64_t base) noexcept override {
       trigger_.bursts_->burst_began(number, base);
       if (trigger_.recorder_) trigger_.recorder_->burst_began(number);
+      if (trigger_.time_) trigger_.time_->burst_began(number, base);
       if (trigger_.final_) trigger_.final_->burst_began(number, base);
       if (trigger_.final_threads_) trigger_.final_threads_->burst_began(number, base);
     }
@@ -145,6 +148,7 @@ class Trigger {
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<FinalTrigger> final_;  // in the card's thread, or in separate threads
   std::unique_ptr<FinalThreads> final_threads_;
+  std::unique_ptr<ExperimentTime> time_;  // or nullptr
   BurstForwarder burst_forwarder_{*this};
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<BadPackets> bad_;
