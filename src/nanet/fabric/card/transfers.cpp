@@ -57,6 +57,7 @@ bool CardPort::enter(const void* at, std::size_t bytes, std::uint8_t rights, std
 
 void CardPort::leave(std::uint32_t entry) noexcept {
   release(memory_.table[entry].valid, 0u);
+  if (memory_.table[entry].rights != 0) release(memory_.header->revoked, memory_.header->revoked + 1);
   free_entries_.push_back(entry);
 }
 
