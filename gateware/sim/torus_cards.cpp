@@ -8,8 +8,8 @@
 // hosts of the cards: DMA to the ports' files and to the memory of their processes, doorbells, keys,
 // translations. Standard input, u32 words: 1 port domain pid (attach), 2 port (detach), 3 cycles (run, at
 // most), 4 port (drained?). Answers on standard output: run: u32 under way, u64 cycle; drained: u32. The
-// first answer, as of run, follows the training of the links. Integers in the order of the host. Ends with its
-// input; exit status 1 after an overflow of a buffer, a lost packet or a port's missing file.
+// first answer, as of run, follows the training of the links. Integers in the order of the host. Ends with
+// its input; exit status 1 after an overflow of a buffer, a lost packet or a port's missing file.
 #include <fcntl.h>
 #include <unistd.h>
 #include <verilated.h>
@@ -59,7 +59,9 @@ class SimBus final : public nanet::gateware::Bus {
     while (!accesses.empty()) advance();
     return value;
   }
-  void write(std::uint32_t address, std::uint32_t data) override { accesses.push_back({true, address, data}); }
+  void write(std::uint32_t address, std::uint32_t data) override {
+    accesses.push_back({true, address, data});
+  }
   std::uint64_t map(std::byte*, std::size_t) override { return 0; }
   std::vector<std::uint64_t> map_pages(std::byte*, std::size_t, std::size_t) override { return {}; }
   void unmap(std::byte*) noexcept override {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Host of a simulated torus card: memory at bus addresses, DMA with fixed latency, keys and translations of the
-// process whose port is open.
+// Host of a simulated torus card: memory at bus addresses, DMA with fixed latency, keys and translations of
+// the process whose port is open.
 #pragma once
 
 #include <fcntl.h>
@@ -46,8 +46,8 @@ struct PortHost {
   std::uint32_t doorbell = 0, slots = 0, revoked = 0;  // as written to the card
 };
 
-// Bus addresses: bits 63:60 say which memory. Page numbers of domain memory are scrambled, so that a missing or
-// wrong translation shows.
+// Bus addresses: bits 63:60 say which memory. Page numbers of domain memory are scrambled, so that a missing
+// or wrong translation shows.
 enum class Region : std::uint8_t { file = 1, get_ring = 2, domain = 3 };
 constexpr unsigned region_bit = 60;
 constexpr std::uint64_t scramble = std::uint64_t{0x5'A5A5'A5A5} << 12;
@@ -143,7 +143,8 @@ class NodeMemory final : public gateware::TorusMemory {
     if (bytes != sizeof(torus::PutDescriptor)) return false;
     const std::uint32_t lap = contract::acquire(reinterpret_cast<const torus::PutDescriptor*>(from)->lap);
     copy(to, from, offsetof(torus::PutDescriptor, lap));
-    return copy(to + offsetof(torus::PutDescriptor, lap), reinterpret_cast<const std::byte*>(&lap), sizeof lap);
+    return copy(to + offsetof(torus::PutDescriptor, lap), reinterpret_cast<const std::byte*>(&lap),
+                sizeof lap);
   }
 
   // The word-aligned read of the card may begin up to 3 bytes before a buffer, in its page.
@@ -182,8 +183,7 @@ class NodeMemory final : public gateware::TorusMemory {
   void ring_bell() {
     contract::full_fence();
     if (contract::relaxed(port->memory.header->listening) == 0) return;
-    if (!port->bell)
-      port->bell = os::Fd(::open(port->memory.header->bell, O_RDWR | O_NONBLOCK | O_CLOEXEC));
+    if (!port->bell) port->bell = os::Fd(::open(port->memory.header->bell, O_RDWR | O_NONBLOCK | O_CLOEXEC));
     const char one = 1;
     if (port->bell) [[maybe_unused]]
       const auto full = ::write(port->bell.get(), &one, 1);  // a full pipe is readable already
@@ -239,8 +239,8 @@ class DmaEngine {
     filled_ += 16;
     if (!d.wr_last) return;
     const bool whole = d.wr_len <= filled_ && filled_ <= written_.size();
-    done_.push_back({d.wr_tag, !whole || !memory_.write(d.wr_address, written_.data(), d.wr_len),
-                     now + write_cycles});
+    done_.push_back(
+        {d.wr_tag, !whole || !memory_.write(d.wr_address, written_.data(), d.wr_len), now + write_cycles});
     filled_ = 0;
   }
 

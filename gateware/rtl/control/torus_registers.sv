@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
-// Register file of the torus card (regs/nanet_torus_regs.rdl) behind a register bus; fills and misses of keys
-// and pages pass through registers.
+// Registers of the torus card; fills and misses of keys and pages pass through them. The map is
+// regs/nanet_torus_regs.rdl.
 module torus_registers
   import nanet_pkg::*;
   import nanet_dma_pkg::*;

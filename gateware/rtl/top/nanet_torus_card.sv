@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: SHL-2.1
-// Torus card: node with RDMA network interface, configured through registers.
+// Torus node with registers; its RDMA network interface is configured through them.
 module nanet_torus_card
   import nanet_pkg::*;
   import nanet_dma_pkg::*;

@@ -37,8 +37,9 @@ void define_parameters() noexcept {
                          "Transfer with one copy between processes where permitted (default: yes)");
   functions.param_define(&provider, "torus", FI_PARAM_STRING,
                          "Control file of a torus, of nanet torus serve (default: none, shared memory)");
-  functions.param_define(&provider, "cards", FI_PARAM_STRING,
-                         "Torus cards in slots, PCI address and node: 0000:03:00.0@0,0,0 ... (not run on hardware)");
+  functions.param_define(
+      &provider, "cards", FI_PARAM_STRING,
+      "Torus cards in slots, PCI address and node: 0000:03:00.0@0,0,0 ... (not run on hardware)");
   functions.param_define(&provider, "size", FI_PARAM_STRING, "Nodes of the torus of these cards, XxYxZ");
   get_text("torus", values.torus);
   get_text("cards", values.cards);

@@ -114,16 +114,14 @@ bool TorusDriver::serve(TorusMemory& memory) {
   if ((status & NANET_TORUS_REGS__STATUS__KEY_MISS_bm) != 0) {
     const std::uint32_t low = read(NANET_AT(key_miss.low)), high = read(NANET_AT(key_miss.high)),
                         bytes = read(NANET_AT(key_miss.bytes));
-    const auto domain =
-        static_cast<std::uint16_t>(high >> NANET_TORUS_REGS__KEY_MISS__HIGH__DOMAIN_bp);
+    const auto domain = static_cast<std::uint16_t>(high >> NANET_TORUS_REGS__KEY_MISS__HIGH__DOMAIN_bp);
     const std::uint64_t address = low | std::uint64_t{high & NANET_TORUS_REGS__KEY_MISS__HIGH__HIGH_bm} << 32;
     torus::RegisteredBuffer found;
     const torus::Nack reason = memory.key(domain, address, bytes, found);
     found.domain = domain;
-    const std::uint32_t fill =
-        reason == torus::Nack::none
-            ? TORUS_KEY_T__FILL__FOUND_bm
-            : static_cast<std::uint32_t>(reason) << TORUS_KEY_T__FILL__REASON_bp;
+    const std::uint32_t fill = reason == torus::Nack::none
+                                   ? TORUS_KEY_T__FILL__FOUND_bm
+                                   : static_cast<std::uint32_t>(reason) << TORUS_KEY_T__FILL__REASON_bp;
     fill_key(address, found, fill | TORUS_KEY_T__FILL__ANSWER_bm);
   }
   if ((status & NANET_TORUS_REGS__STATUS__PAGE_MISS_bm) != 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Driver of the torus card by its registers (gateware/regs/nanet_torus_regs.rdl): links, rings, receive slots,
-// keys and translations. Simulated card and PCIe board.
+// Driver of the torus card by its registers (gateware/regs/nanet_torus_regs.rdl): links, rings, receive
+// slots, keys and translations. Simulated card and PCIe board.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ struct TorusRings {
   std::uint64_t put = 0, get = 0, events = 0, finished = 0;
   std::uint32_t put_entries = 0, get_entries = 0, event_entries = 0;  // powers of two
   std::uint16_t domain = 0;
-  std::uint64_t slots = 0;  // address of slot 0 in the domain
+  std::uint64_t slots = 0;                       // address of slot 0 in the domain
   std::uint32_t slot_bytes = 0, slot_count = 0;  // powers of two
 };
 

@@ -18,7 +18,15 @@ HALF = {"down", "cut", "credit_bad", "fatal", "corrected"}  # of 16 bits
 async def begin(dut) -> RegisterBus:
     start_clock(dut)
     bus = RegisterBus(dut, "nanet_torus_regs")
-    for name in ("bus_master", "idle", "up", "compatible_counters", "reliable_counters", "astray", "overflow"):
+    for name in (
+        "bus_master",
+        "idle",
+        "up",
+        "compatible_counters",
+        "reliable_counters",
+        "astray",
+        "overflow",
+    ):
         getattr(dut, name).value = 0
     for name in ("counters", "miss_vaddr", "key_miss_domain", "key_miss_address", "key_miss_bytes"):
         getattr(dut, name).value = 0
@@ -42,7 +50,9 @@ def packed(names: list[str], rng: random.Random) -> tuple[int, dict[str, int]]:
 async def every_register(dut):
     """Reset values, writable bits, and address decoding."""
     bus, rng, want = await begin(dut), random.Random(1), {}
-    known = {n: r for n, r in bus.registers.items() if n not in ("status", "built") and not n.startswith("now")}
+    known = {
+        n: r for n, r in bus.registers.items() if n not in ("status", "built") and not n.startswith("now")
+    }
     assert len({r.address for r in bus.registers.values()}) == len(bus.registers) > 150
     for name, r in known.items():
         assert await bus.access(r.address, False) == r.reset & r.reads, name

@@ -174,7 +174,12 @@ async def a_stopped_card_forgets(dut):
     await card.start()
     # Its key is never answered.
     await card.post(
-        type=torus.PUT, bytes=4, payload=b"lost", remote=BASE + 0x10, flags=model.EVENT | model.ACK | 1, message=9
+        type=torus.PUT,
+        bytes=4,
+        payload=b"lost",
+        remote=BASE + 0x10,
+        flags=model.EVENT | model.ACK | 1,
+        message=9,
     )
     for _ in range(200):
         if int(dut.miss.value):
@@ -191,7 +196,12 @@ async def a_stopped_card_forgets(dut):
     card.memory.write(PUTS, bytes(64 << LOG2_PUTS))
     await card.bus.write("control", enable=1)
     await card.post(
-        type=torus.PUT, bytes=3, payload=b"new", remote=BASE + 0x20, flags=model.EVENT | model.ACK | 1, message=1
+        type=torus.PUT,
+        bytes=3,
+        payload=b"new",
+        remote=BASE + 0x20,
+        flags=model.EVENT | model.ACK | 1,
+        message=1,
     )
     assert [(e.n, e.kind) for e in await card.events(1)] == [(1, model.COMPLETED)]
     await ClockCycles(dut.clk, 300)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cards that a process can use: a torus job of this host (job.hpp), or a PCIe board (pcie.hpp). A host attaches
-// ports; an attachment is the way to the card of one port.
+// Cards that a process can use: a torus job of this host (job.hpp), or a PCIe board (pcie.hpp). A host
+// attaches ports; an attachment is the way to the card of one port.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ class Attachment {
   virtual ~Attachment() = default;
   virtual void post(std::uint32_t entries) noexcept = 0;  // the put ring is filled up to this number
   virtual void grant(std::uint32_t slots) noexcept = 0;   // receive slots are free up to this number
-  // Memory of the process as an entry of the table, before the entry is valid. False: the card cannot reach it.
+  // Memory of the process as an entry of the table, before the entry is valid. False: the card cannot reach
+  // it.
   virtual bool enter(std::uint32_t entry, const void* at, std::size_t bytes) noexcept = 0;
   virtual void entered(std::uint32_t entry) noexcept = 0;  // the entry is valid
   virtual void left(std::uint32_t entry) noexcept = 0;     // it is no longer valid
@@ -45,7 +46,8 @@ struct PeerState {
 class Host {
  public:
   virtual ~Host() = default;
-  // Opens a port. wanted: its address, or nullptr; bell: path of the process's bell. Throws std::system_error.
+  // Opens a port. wanted: its address, or nullptr; bell: path of the process's bell. Throws
+  // std::system_error.
   virtual std::unique_ptr<Attachment> attach(const Address* wanted, const std::string& bell, bool direct) = 0;
   virtual bool alive() const noexcept = 0;  // the cards are there
   virtual PeerState peer(std::uint32_t port) const noexcept = 0;

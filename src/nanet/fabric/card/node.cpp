@@ -302,7 +302,8 @@ void CardNode::drain() noexcept {
 
 }  // namespace card
 
-std::unique_ptr<Node> open_pcie_node(const char* cards, const char* size, const char* directory, bool direct) {
+std::unique_ptr<Node> open_pcie_node(const char* cards, const char* size, const char* directory,
+                                     bool direct) {
   return std::make_unique<card::CardNode>(card::open_pcie(cards, size), directory, direct);
 }
 

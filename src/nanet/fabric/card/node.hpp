@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node over a torus of cards: put ring, event queue, receive slots and registered buffers of a port. Flow control end to end: a sender fills only slots that the receiver
-// has granted, and the receiver returns them by PUTs into the sender's table of credits.
+// Node over a torus of cards: put ring, event queue, receive slots and registered buffers of a port. Flow
+// control end to end: a sender fills only slots that the receiver has granted, and the receiver returns them
+// by PUTs into the sender's table of credits.
 #pragma once
 
 #include <array>

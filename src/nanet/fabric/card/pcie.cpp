@@ -24,7 +24,8 @@ namespace {
 
 constexpr std::uint64_t page_bytes = gateware::TorusDriver::page_bytes;
 constexpr std::uint32_t gets_per_port = 4;
-constexpr std::uint64_t pages_ahead = 8;  // translations entered with a buffer; the others follow their misses
+constexpr std::uint64_t pages_ahead =
+    8;  // translations entered with a buffer; the others follow their misses
 constexpr Nanoseconds link_limit = 10'000'000'000;
 
 [[noreturn]] void fail(int error, const std::string& what) {
@@ -268,8 +269,8 @@ std::unique_ptr<Host> open_pcie(const char* cards, const char* size) {
   int end = 0;
   if (size == nullptr || std::sscanf(size, "%ux%ux%u%n", &s[0], &s[1], &s[2], &end) != 3 || size[end] != 0 ||
       s[0] - 1 > 63 || s[1] - 1 > 31 || s[2] - 1 > 31 || s[0] * s[1] * s[2] > wire::max_ports)
-    fail(EINVAL, "FI_NANET_SIZE: the nodes of the torus, such as 4x4x4, at most " +
-                     std::to_string(wire::max_ports));
+    fail(EINVAL,
+         "FI_NANET_SIZE: the nodes of the torus, such as 4x4x4, at most " + std::to_string(wire::max_ports));
   torus::Lattice lattice;
   for (int d = 0; d < 3; ++d) lattice.size[d] = static_cast<std::uint8_t>(s[d]);
   std::istringstream list(cards);

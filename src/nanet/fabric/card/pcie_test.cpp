@@ -84,8 +84,8 @@ struct FakeCard {
     for (const auto& k : keys)
       if (k.domain == domain && k.holds(address, bytes) && (k.rights & right) == right) return true;
     registers[NANET_AT(key_miss.low)] = static_cast<std::uint32_t>(address);
-    registers[NANET_AT(key_miss.high)] =
-        static_cast<std::uint32_t>(address >> 32) | std::uint32_t{domain} << 16;
+    registers[NANET_AT(key_miss.high)] = static_cast<std::uint32_t>(address >> 32) | std::uint32_t{domain}
+                                                                                         << 16;
     registers[NANET_AT(key_miss.bytes)] = bytes;
     status |= NANET_TORUS_REGS__STATUS__KEY_MISS_bm;
     ++misses;
