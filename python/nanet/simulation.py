@@ -30,7 +30,9 @@ def missing() -> str:
 def build(
     program: Path, module: Path, parameters: Mapping[str, int] | None = None, extra: Sequence[Path] = ()
 ) -> Path:
-    """Executable of `program`, `extra` C++ files and the model of `module`, a file named after it. RuntimeError.
+    """Executable of `program`, `extra` C++ files and the model of `module`. RuntimeError.
+
+    The file of the module is named after it.
 
     Kept in build/gateware and compiled again only after changes.
     """

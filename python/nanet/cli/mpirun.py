@@ -37,8 +37,8 @@ def mpirun(
         str | None,
         typer.Option(
             "--backend",
-            help="shm: shared memory; model, rtl: cards of a torus; pcie: cards in slots, not run on hardware "
-            "(default: FI_NANET_TORUS, else shm).",
+            help="shm: shared memory; model, rtl: cards of a torus; pcie: cards in slots, not run on "
+            "hardware (default: FI_NANET_TORUS, else shm).",
         ),
     ] = None,
     size: Annotated[
