@@ -169,7 +169,7 @@ async def messages(dut):
 
 @cocotb.test()
 async def a_stopped_card_forgets(dut):
-    """Stopped with a message under way: ring and queue begin anew, and no event of it follows."""
+    """Stopped with a message under way: ring and queue start at entry 0, without an event of it."""
     card = Card(dut)
     await card.start()
     # Its key is never answered.

@@ -7,9 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
+#include <charconv>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include "nanet/contract/atomic.hpp"
@@ -198,7 +199,7 @@ void PciePort::entered(std::uint32_t entry) noexcept {
 void PciePort::left(std::uint32_t entry) noexcept {
   Mapped& m = *entry_[entry];
   host_.access([&] { host_.driver_.forget(); });
-  if (--m.uses == 0) host_.bus_->unmap(m.at);  // the IOMMU refuses what is under way
+  if (--m.uses == 0) host_.bus_->unmap(m.at);  // the IOMMU refuses later accesses
 }
 
 torus::Nack PciePort::key(std::uint16_t domain_of_key, std::uint64_t address, std::uint32_t bytes,
@@ -264,28 +265,47 @@ PeerState PcieHost::peer(std::uint32_t port) const noexcept {
   return {true, true, wire::domain_of(port, 0), true};
 }
 
+namespace {
+
+using Three = std::array<unsigned, 3>;
+
+// Three numbers below `limits`, `mark` between them, nothing else.
+bool three(std::string_view text, char mark, const Three& limits, Three& out) {
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (std::size_t d = 0; d < out.size(); ++d) {
+    if (d > 0 && (at == end || *at++ != mark)) return false;
+    const auto [next, error] = std::from_chars(at, end, out[d]);
+    if (error != std::errc() || out[d] >= limits[d]) return false;
+    at = next;
+  }
+  return at == end;
+}
+
+torus::Coordinates bytes_of(const Three& numbers) {
+  return {static_cast<std::uint8_t>(numbers[0]), static_cast<std::uint8_t>(numbers[1]),
+          static_cast<std::uint8_t>(numbers[2])};
+}
+
+}  // namespace
+
 std::unique_ptr<Host> open_pcie(const char* cards, const char* size) {
-  unsigned s[3] = {}, n[3] = {};
-  int end = 0;
-  if (size == nullptr || std::sscanf(size, "%ux%ux%u%n", &s[0], &s[1], &s[2], &end) != 3 || size[end] != 0 ||
-      s[0] - 1 > 63 || s[1] - 1 > 31 || s[2] - 1 > 31 || s[0] * s[1] * s[2] > wire::max_ports)
+  Three nodes{}, at{};
+  if (size == nullptr || !three(size, 'x', {65, 33, 33}, nodes) || nodes[0] * nodes[1] * nodes[2] == 0 ||
+      nodes[0] * nodes[1] * nodes[2] > wire::max_ports)
     fail(EINVAL,
          "FI_NANET_SIZE: the nodes of the torus, such as 4x4x4, at most " + std::to_string(wire::max_ports));
   torus::Lattice lattice;
-  for (int d = 0; d < 3; ++d) lattice.size[d] = static_cast<std::uint8_t>(s[d]);
+  lattice.size = bytes_of(nodes);
   std::istringstream list(cards);
   std::string trouble = "no card is named";
   for (std::string card; list >> card;) {
-    const std::size_t at = card.find('@');
-    if (at == std::string::npos ||
-        std::sscanf(card.c_str() + at, "@%u,%u,%u%n", &n[0], &n[1], &n[2], &end) != 3 ||
-        at + static_cast<std::size_t>(end) != card.size() || n[0] >= s[0] || n[1] >= s[1] || n[2] >= s[2])
+    const std::size_t mark = card.find('@');
+    if (mark == std::string::npos || !three(std::string_view(card).substr(mark + 1), ',', nodes, at))
       fail(EINVAL, "FI_NANET_CARDS: " + card + ": name PCI address and node, such as 0000:03:00.0@0,0,0");
     try {
-      return std::make_unique<PcieHost>(
-          std::make_unique<gateware::VfioBus>(card.substr(0, at)), lattice,
-          torus::Coordinates{static_cast<std::uint8_t>(n[0]), static_cast<std::uint8_t>(n[1]),
-                             static_cast<std::uint8_t>(n[2])});
+      return std::make_unique<PcieHost>(std::make_unique<gateware::VfioBus>(card.substr(0, mark)), lattice,
+                                        bytes_of(at));
     } catch (const std::runtime_error& error) {  // such as the card of another process
       trouble = error.what();
     }

@@ -18,7 +18,7 @@ namespace nanet::torus::card {
 namespace {
 
 constexpr std::uint32_t slice = 4096;         // cycles between two looks at the put rings
-constexpr std::uint32_t program_slice = 256;  // the program looks by itself, in every cycle
+constexpr std::uint32_t program_slice = 256;  // the program looks in every cycle
 
 }  // namespace
 
