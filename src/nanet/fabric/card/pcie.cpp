@@ -274,7 +274,10 @@ bool three(std::string_view text, char mark, const Three& limits, Three& out) {
   const char* at = text.data();
   const char* const end = at + text.size();
   for (std::size_t d = 0; d < out.size(); ++d) {
-    if (d > 0 && (at == end || *at++ != mark)) return false;
+    if (d > 0) {
+      if (at == end || *at != mark) return false;
+      ++at;
+    }
     const auto [next, error] = std::from_chars(at, end, out[d]);
     if (error != std::errc() || out[d] >= limits[d]) return false;
     at = next;
