@@ -51,9 +51,9 @@ ModelOptions options() {
 const Shape shape = Shape::of(2);
 
 // The network, which each input leaves empty.
-ModelCarrier& network() {
+Carrier& network() {
   static Model model(options());
-  static ModelCarrier carrier(model, options().lattice);
+  static Carrier carrier(model, options().lattice);
   return carrier;
 }
 

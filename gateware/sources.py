@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: SHL-2.1
 """Source files of the card, for simulation, lint, synthesis and proofs.
 
-The register block is generated on first use from regs/nanet_regs.rdl and kept by the content of its sources.
+Register maps are generated on first use from regs/*.rdl and kept by the content of their sources.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ GENERATED = GATEWARE.parent / "build" / "gateware" / "regs"
 
 
 def registers() -> Path:
-    """Return the folder of nanet_regs.sv and nanet_regs_pkg.sv; RuntimeError if the generator fails."""
+    """Return the folder of the register maps' modules and packages; RuntimeError if the generator fails."""
     generator = GATEWARE / "regs" / "generate.py"
     digest = hashlib.sha256(version("peakrdl-regblock").encode())
-    for path in (GATEWARE / "regs" / "nanet_regs.rdl", generator, generator.with_name("retime.py")):
+    rdl = sorted((GATEWARE / "regs").glob("*.rdl"))
+    for path in (*rdl, generator, generator.with_name("retime.py")):
         digest.update(path.read_bytes())
     folder = GENERATED / digest.hexdigest()[:16]
     if not folder.exists():
@@ -53,7 +54,7 @@ def packages() -> list[Path]:
 
 def modules() -> dict[str, Path]:
     """Return the file of every module by the module's name."""
-    paths = sorted([*RTL.glob("*/*.sv"), registers() / "nanet_regs.sv"], key=lambda path: path.stem)
+    paths = sorted([*RTL.glob("*/*.sv"), *registers().glob("*_regs.sv")], key=lambda path: path.stem)
     return {path.stem: path for path in paths if not path.stem.endswith("_pkg")}
 
 

@@ -112,6 +112,39 @@ def test_an_unmodified_program_runs_over_simulated_nodes(nanet, root: Path, tmp_
     assert re.search(r"torus: [\d,]+ packets", done.stderr)
 
 
+@pytest.mark.complete
+@pytest.mark.skipif(bool(simulation.missing()), reason="no simulated gateware")
+def test_ports_over_simulated_cards(root: Path) -> None:
+    """The tests of ports run over the gateware's network interface as over that in software."""
+    from nanet.torus import rtl
+
+    program = root / "build" / "release" / "src" / "nanet" / "fabric" / "nanet_fabric_test"
+    if not program.is_file():
+        pytest.skip("the tests of the fabric are not built")
+    done = subprocess.run(
+        [program, "--gtest_filter=CardTest.*"], capture_output=True, text=True, check=False,
+        env={**os.environ, "NANET_TEST_TORUS_CARDS": str(rtl.cards())},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert "7 tests" in done.stdout
+
+
+@built
+@pytest.mark.skipif(MPICC is None, reason="no mpicc")
+def test_cards_in_slots_are_asked_for(nanet, tmp_path: Path) -> None:
+    """Every process gets cards and size, and ends where none of the cards is there."""
+    program = tmp_path / "program.sh"
+    program.write_text('#!/bin/sh\necho "cards $FI_NANET_CARDS size $FI_NANET_SIZE torus $FI_NANET_TORUS."\n')
+    program.chmod(0o755)
+    cards = ("--card", "ffff:1f:00.0@0,0,0", "--card", "ffff:1f:01.0@1,0,0")
+    done = nanet(
+        "mpirun", "-n", 2, "--backend", "pcie", "--size", "2x1x1", *cards,
+        "--mpi", str(MPICC).replace("mpicc", "mpirun"), program,
+    )  # fmt: skip
+    line = "cards ffff:1f:00.0@0,0,0 ffff:1f:01.0@1,0,0 size 2x1x1 torus ."
+    assert done.stdout.count(line) == 2
+
+
 @built
 @pytest.mark.skipif(MPICC is None, reason="no mpicc")
 def test_ranks_end_when_the_torus_ends(nanet_program: str, root: Path, tmp_path: Path) -> None:
@@ -130,9 +163,15 @@ def test_ranks_end_when_the_torus_ends(nanet_program: str, root: Path, tmp_path:
 
 
 def test_wrong_backends_and_sizes_are_refused(nanet) -> None:
-    assert "must be one of shm, model, rtl" in nanet("mpirun", "--backend", "tcp", "true", status=2).stderr
+    assert (
+        "must be one of shm, model, rtl, pcie" in nanet("mpirun", "--backend", "tcp", "true", status=2).stderr
+    )
     assert "three sizes" in nanet("mpirun", "--backend", "model", "--size", "2x2", "true", status=2).stderr
     assert "only a torus has one" in nanet("mpirun", "--size", "2x2x2", "true", status=2).stderr
+    assert "only --backend pcie" in nanet("mpirun", "--card", "0000:03:00.0@0,0,0", "true", status=2).stderr
+    pcie = ("mpirun", "--backend", "pcie", "--size", "2x1x1", "--card")
+    assert "name PCI address" in nanet(*pcie, "3:0@0,0,0", "true", status=2).stderr
+    assert "1 for 2 processes" in nanet(*pcie, "0000:03:00.0@0,0,0", "true", status=2).stderr
     assert "only torus serve" in nanet("torus", "lqcd", "--control", "x", status=2).stderr
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Generator of register RTL, C header and documentation; --check compares the tracked files."""
+"""Generator of register RTL, C headers and documentation; --check compares the tracked files."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from systemrdl.node import MemNode, Node, RootNode
 
 HERE = Path(__file__).resolve().parent
 GATEWARE = HERE.parent
-SOURCE = HERE / "nanet_regs.rdl"
+# Register maps: of the card, and of the torus card, whose description is its documentation.
+CARD, TORUS = "nanet_regs", "nanet_torus_regs"
 # REUSE-IgnoreStart: the tag is text of the generated files
-MADE = "SPDX-License-Identifier: SHL-2.1\nGenerated from regs/nanet_regs.rdl by generate.py. Do not edit."
+MADE = "SPDX-License-Identifier: SHL-2.1\nGenerated from regs/{}.rdl by generate.py. Do not edit."
 # REUSE-IgnoreEnd
 
 
-def _comment(mark: str) -> str:
-    return "".join(f"{mark} {line}\n" for line in MADE.splitlines())
+def _comment(name: str) -> str:
+    return "".join(f"// {line}\n" for line in MADE.format(name).splitlines())
 
 
 class _Table(RDLWalker):
@@ -73,7 +74,7 @@ class _Table(RDLWalker):
 def _document(top: AddrmapNode) -> str:
     table = _Table()
     table.run(top)
-    made = "\n".join(f"<!-- {line} -->" for line in MADE.splitlines())
+    made = "\n".join(f"<!-- {line} -->" for line in MADE.format(CARD).splitlines())
     head = f"""{made}
 # {top.get_property("name")}
 
@@ -87,60 +88,66 @@ is stopped (`status`). An array shows the address of element 0 and its step.
     return head + "\n".join(table.rows) + "\n"
 
 
-def _compile() -> RootNode:
+def _compile(name: str) -> RootNode:
     compiler = RDLCompiler()
     for udp in ALL_UDPS:
         compiler.register_udp(udp)
-    compiler.compile_file(str(SOURCE))
-    return compiler.elaborate(top_def_name="nanet_regs")
+    compiler.compile_file(str(HERE / f"{name}.rdl"))
+    return compiler.elaborate(top_def_name=name)
 
 
 def make_rtl(rtl: Path) -> None:
-    """Write nanet_regs.sv and nanet_regs_pkg.sv into a folder."""
-    root = _compile()
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        RegblockExporter().export(
-            root,
-            folder,
-            cpuif_cls=PassthroughCpuif,
-            module_name="nanet_regs",
-            retime_read_fanin=True,
-            retime_read_response=True,
-        )
-        for name in ("nanet_regs_pkg.sv", "nanet_regs.sv"):
-            lines = (place / name).read_text().splitlines()
-            body = "".join(f"{line.rstrip()}\n" for line in lines)
-            if name == "nanet_regs.sv":
-                body = retime(body)
-            (rtl / name).write_text(_comment("//") + body)
+    """Write module and package of each register map into a folder."""
+    for top in (CARD, TORUS):
+        root = _compile(top)
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder)
+            RegblockExporter().export(
+                root,
+                folder,
+                cpuif_cls=PassthroughCpuif,
+                module_name=top,
+                retime_read_fanin=True,
+                retime_read_response=True,
+            )
+            for name in (f"{top}_pkg.sv", f"{top}.sv"):
+                lines = (place / name).read_text().splitlines()
+                body = "".join(f"{line.rstrip()}\n" for line in lines)
+                if name == f"{CARD}.sv":
+                    body = retime(body)
+                (rtl / name).write_text(_comment(top) + body)
 
 
-def make(header: Path, document: Path) -> None:
-    """Write the C header and the documentation."""
+def make(folder: Path, document: Path) -> None:
+    """Write the C headers into a folder, and the documentation."""
     from peakrdl_cheader.exporter import CHeaderExporter  # not required for the simulated card
 
-    root = _compile()
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        CHeaderExporter().export(root, str(place / "nanet_regs.h"), generate_bitfields=False)
-        header.write_text(_comment("//") + (place / "nanet_regs.h").read_text())
-    document.write_text(_document(root.top))
+    for top in (CARD, TORUS):
+        root = _compile(top)
+        with tempfile.TemporaryDirectory() as temporary:
+            place = Path(temporary) / f"{top}.h"
+            CHeaderExporter().export(root, str(place), generate_bitfields=False)
+            (folder / place.name).write_text(_comment(top) + place.read_text())
+    document.write_text(_document(_compile(CARD).top))
 
 
 def main() -> int:
-    """Write header and documentation; --rtl FOLDER: the RTL; --check: compare header and documentation."""
+    """Write headers and documentation; --rtl FOLDER: the RTL; --check: compare headers and documentation."""
     if sys.argv[1:2] == ["--rtl"]:
         make_rtl(Path(sys.argv[2]))
         return 0
-    places = HERE / "nanet_regs.h", GATEWARE / "doc" / "registers.md"
+    places = HERE / f"{CARD}.h", HERE / f"{TORUS}.h", GATEWARE / "doc" / "registers.md"
     if "--check" not in sys.argv[1:]:
-        make(*places)
+        make(HERE, places[-1])
         return 0
     with tempfile.TemporaryDirectory() as folder:
         fresh = Path(folder)
-        make(fresh / "nanet_regs.h", fresh / "registers.md")
-        stale = [path.name for path in places if path.read_text() != (fresh / path.name).read_text()]
+        make(fresh, fresh / "registers.md")
+        stale = [
+            path.name
+            for path in places
+            if not path.exists() or path.read_text() != (fresh / path.name).read_text()
+        ]
     for name in stale:
         print(f"{name} is stale: run regs/generate.py")
     return 1 if stale else 0

@@ -27,8 +27,12 @@ def missing() -> str:
     return ""
 
 
-def build(program: Path, module: Path, parameters: Mapping[str, int] | None = None) -> Path:
-    """Executable of `program` with the model of `module`, a file named after it. RuntimeError.
+def build(
+    program: Path, module: Path, parameters: Mapping[str, int] | None = None, extra: Sequence[Path] = ()
+) -> Path:
+    """Executable of `program`, `extra` C++ files and the model of `module`. RuntimeError.
+
+    The file of the module is named after it.
 
     Kept in build/gateware and compiled again only after changes.
     """
@@ -37,7 +41,7 @@ def build(program: Path, module: Path, parameters: Mapping[str, int] | None = No
             sys.path.append(str(folder))
     harness = importlib.import_module("harness")
     packages = importlib.import_module("sources").packages
-    sources = [GATEWARE / "lint.vlt", *packages(), module]
+    sources = [GATEWARE / "lint.vlt", *packages(), module, *extra]
     return harness.build_harness(module.stem, program, parameters or {}, sources)
 
 

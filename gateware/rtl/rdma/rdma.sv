@@ -30,6 +30,7 @@ module rdma
     input logic               tlb_flush,
 
     output rdma_counters_t counters,
+    output logic           idle,      // no descriptor, GET, reply, event or message is under way
 
     /*
      * router: packets from the node, packets to the node
@@ -165,6 +166,7 @@ module rdma
   logic [3:0] in_ring_index;
   logic [127:0] in_ring_word;
   logic reply_lost, bad_descriptor, read_error;
+  logic put_empty, get_empty, tx_idle, no_message;
 
   rdma_put_ring i_put (
       .clk,
@@ -174,6 +176,7 @@ module rdma
       .log2_entries (cfg.log2_puts),
       .posted       (cfg.put_posted),
       .poll_cycles  (cfg.poll_cycles),
+      .empty        (put_empty),
       .out_valid    (put_valid),
       .out_ready    (put_ready),
       .out          (put),
@@ -193,6 +196,7 @@ module rdma
       .enable       (cfg.enable),
       .base         (cfg.get_base),
       .log2_entries (cfg.log2_gets),
+      .empty        (get_empty),
       .get_req,
       .get_rsp,
       .out_valid    (get_valid),
@@ -215,6 +219,7 @@ module rdma
       .size,
       .me,
       .port          (cfg.intra),
+      .idle          (tx_idle),
       .put_valid,
       .put_ready,
       .put,
@@ -276,7 +281,7 @@ module rdma
       .CLIENTS(Answers)
   ) i_messages (
       .clk,
-      .rst,
+      .rst     (rst || !cfg.enable),
       .now     (now[31:0]),
       .timeout (cfg.timeout),
       .port    (cfg.intra),
@@ -285,6 +290,7 @@ module rdma
       .message_req,
       .message_rsp,
       .open_room,
+      .idle    (no_message),
       .ev_req  (message_ev),
       .ev_ready(!rx_ev.valid)
   );
@@ -329,7 +335,7 @@ module rdma
 
   // ---------------------------------------------------------------- events
 
-  // Receiver and messages never wait for the queue; the transmitter does.
+  // Receiver and messages never wait for the queue; the transmitter does. A disabled queue discards.
   event_t ev_in, ev;
   logic ev_put, ev_room, ev_valid, ev_ready, unused_half, unused_waits;
   logic [6:0] unused_ev_level;
@@ -339,6 +345,7 @@ module rdma
     ev_in       = rx_ev.valid ? rx_ev.item : message_ev.valid ? message_ev.item : tx_ev.item;
     ev_in.stamp = now;
   end
+  assign idle        = put_empty && get_empty && tx_idle && no_message && !ev_valid && !ev_put;
   assign ev_put      = rx_ev.valid || message_ev.valid || tx_ev.valid;
   assign tx_ev_ready = !rx_ev.valid && !message_ev.valid && ev_room;
 
@@ -352,7 +359,7 @@ module rdma
       .in_ready (ev_room),
       .in_data  (ev_in),
       .out_valid(ev_valid),
-      .out_ready(ev_ready),
+      .out_ready(ev_ready || !cfg.enable),
       .out_data (ev),
       .level    (unused_ev_level)
   );

@@ -17,6 +17,7 @@ module rdma_get
     input logic        enable,
     input logic [63:0] base,
     input logic [ 4:0] log2_entries,
+    output logic       empty,         // no entry waits for its turn
 
     /*
      * arriving GETs
@@ -127,6 +128,7 @@ module rdma_get
   logic [63:0] from_q;
   get_entry_t out_q;
 
+  assign empty         = written_q == taken_q && take_q == TakeIdle;
   assign rd_req        = '{valid: take_q == TakeAsk, cmd: '{addr: from_q, len: 16'd32, tag: '0}};
   assign rd_data_ready = take_q == TakeWords;
   assign out_valid     = take_q == TakeOut;

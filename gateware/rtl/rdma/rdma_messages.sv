@@ -24,6 +24,7 @@ module rdma_messages
     input  open_req_t open_req,
     output logic      open_done,
     output logic      open_room,
+    output logic      idle,       // no message is under way
 
     /*
      * answers
@@ -56,7 +57,7 @@ module rdma_messages
   logic [AddrW-1:0] write_at, read_at;
   logic [ENTRIES-1:0] open_q;
   logic [AddrW-1:0] head_q, tail_q;
-  logic idle, open_room_q;
+  logic open_room_q;
 
   // A cycle late: messages are opened at larger intervals.
   assign open_room = open_room_q;

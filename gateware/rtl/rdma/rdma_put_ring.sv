@@ -16,6 +16,7 @@ module rdma_put_ring
     input logic [ 4:0] log2_entries,
     input logic [31:0] posted,
     input logic [31:0] poll_cycles,
+    output logic       empty,        // every posted entry was taken
 
     /*
      * descriptors; inline word `in_ring_index`, valid with the descriptor
@@ -62,6 +63,7 @@ module rdma_put_ring
   logic [1:0] at_q;             // word in the entry
   logic in_ring_sound;
 
+  assign empty        = entry_q[31:0] == posted;
   assign flush        = state_q == StateFlush;
   assign rd_req       = '{valid: asking_q, cmd: '{addr: addr_q, len: 16'd64, tag: '0}};
   assign rd_data_ready = 1'b1;

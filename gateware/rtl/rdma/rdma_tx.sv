@@ -21,6 +21,7 @@ module rdma_tx
     input torus_size_t       size,
     input torus_node_t       me,
     input logic        [3:0] port,
+    output logic             idle,  // nothing waits but posted descriptors
 
     /*
      * descriptors of rdma_put_ring, entries of rdma_get
@@ -548,6 +549,7 @@ module rdma_tx
     };
     inject_req[2]       = datagram_req;
   end
+  assign idle           = state_q == StateIdle && !queue_valid && !sent_event_q && !reply_valid && !reply_put;
   assign payload_ready  = data_ready[0];
   assign datagram_ready = data_ready[2];
   assign datagram_sent  = sent[2];

@@ -45,6 +45,7 @@ module nanet_torus_node
     output logic               [TorusPorts-1:0] astray,
     output logic               [TorusPorts-1:0] overflow,
     output rdma_counters_t                      counters,
+    output logic                                idle,                 // network interface, as in rdma
 
     /*
      * firmware: pages and registered buffers

@@ -77,7 +77,8 @@ def build_harness(
         command += [f"-G{name}={value}" for name, value in parameters.items()]
         command += [
             "-CFLAGS",
-            f"-std=c++20 -O2 -I{SRC} -I{Path(__file__).parent}{' -D' + define if define else ''}",
+            f"-std=c++20 -O2 -I{SRC} -I{Path(__file__).parent} -I{GATEWARE / 'regs'}"
+            f"{' -D' + define if define else ''}",
             "-MAKEFLAGS",
             "OPT_FAST=-O2 OPT_SLOW=-O0",
         ]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import subprocess
 import sys
 from typing import Annotated
@@ -15,7 +16,8 @@ from nanet.errors import UsageError
 from nanet.fabric import find_mpi, job_environment
 from nanet.torus import serve
 
-BACKENDS = ("shm", "model", "rtl")
+BACKENDS = ("shm", "model", "rtl", "pcie")
+TORUS = ("model", "rtl", "pcie")
 
 
 def mpirun(
@@ -35,12 +37,19 @@ def mpirun(
         str | None,
         typer.Option(
             "--backend",
-            help="shm: shared memory; model, rtl: cards of a torus (default: FI_NANET_TORUS, else shm).",
+            help="shm: shared memory; model, rtl: cards of a torus; pcie: cards in slots, not run on "
+            "hardware (default: FI_NANET_TORUS, else shm).",
         ),
     ] = None,
     size: Annotated[
         str | None,
         typer.Option("--size", metavar="XxYxZ", help="Nodes of the torus per dimension (default: 2x2x2)."),
+    ] = None,
+    card: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--card", metavar="ADDRESS@X,Y,Z", help="PCI address and node of a card (pcie); for each process."
+        ),
     ] = None,
 ) -> None:
     """Runs an unmodified MPI program over the fabric, on this host.
@@ -50,21 +59,26 @@ def mpirun(
     """
     if backend is not None and backend not in BACKENDS:
         raise UsageError(f"--backend {backend}: must be one of {', '.join(BACKENDS)}")
-    if size is not None and backend not in ("model", "rtl"):
-        raise UsageError(f"--size {size}: only a torus has one: use --backend model or rtl")
+    if size is not None and backend not in TORUS:
+        raise UsageError(f"--size {size}: only a torus has one: use --backend model, rtl or pcie")
+    cards = _cards(card or [], processes, backend)
     found = find_mpi(mpi)
     merged = job_environment(found)
     if backend is not None:
-        merged.pop("FI_NANET_TORUS", None)
+        for name in ("FI_NANET_TORUS", "FI_NANET_CARDS", "FI_NANET_SIZE"):
+            merged.pop(name, None)
     carried: serve.Carried | None = None
     with contextlib.ExitStack() as stack:
-        if backend in ("model", "rtl"):
+        if backend in TORUS:
             size = size or "2x2x2"
             try:
                 values.torus_size(size)
             except ValueError as error:
                 raise UsageError(f"--size {size}: {error}") from None
-            merged["FI_NANET_TORUS"], carried = stack.enter_context(serve.running(size, backend))
+            if backend == "pcie":
+                merged["FI_NANET_CARDS"], merged["FI_NANET_SIZE"] = cards, size
+            else:
+                merged["FI_NANET_TORUS"], carried = stack.enter_context(serve.running(size, backend))
         try:
             status = subprocess.run([found.launcher, "-n", str(processes), *command], env=merged).returncode
         except OSError as error:
@@ -72,3 +86,15 @@ def mpirun(
     if carried is not None:
         print(serve.summary(carried) if carried else "torus: it ended before the program", file=sys.stderr)
     raise typer.Exit(status if status >= 0 else 128 - status)
+
+
+def _cards(cards: list[str], processes: int, backend: str | None) -> str:
+    """Value of FI_NANET_CARDS. UsageError."""
+    if cards and backend != "pcie":
+        raise UsageError(f"--card {cards[0]}: only --backend pcie uses cards")
+    for card in cards:
+        if not re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]@\d+,\d+,\d+", card):
+            raise UsageError(f"--card {card}: name PCI address and node, such as 0000:03:00.0@0,0,0")
+    if backend == "pcie" and len(cards) < processes:
+        raise UsageError(f"--card: {len(cards)} for {processes} processes; name one for each")
+    return " ".join(cards)

@@ -177,7 +177,7 @@ def _serve(settings: Torus, out: Any, control: str | None) -> dict[str, Any]:
         if settings.link != "reliable" or settings.vc_rule != "infn":
             raise UsageError("torus.engine = rtl: simulated nodes have link = reliable and vc_rule = infn")
         try:
-            program = str(rtl.carrier())
+            program = str(rtl.cards())
         except RuntimeError as error:
             out.print(f"[red]torus: {error}[/]")
             raise typer.Exit(1) from None

@@ -36,13 +36,19 @@ def network(depth: int = 64) -> Path:
     return build(PROGRAM, GATEWARE / "sim" / "torus_router_sim.sv", {"DEPTH": depth})
 
 
-def carrier() -> Path:
-    """Program of simulated nodes with reliable links that carries packets of other programs. RuntimeError.
+def cards() -> Path:
+    """Program of simulated torus cards for the processes of `nanet torus serve`. RuntimeError.
 
     Compiled at the first call.
     """
-    program = GATEWARE / "sim" / "torus_carrier.cpp"
-    return build(program, GATEWARE / "sim" / "torus_node_sim.sv", {"DEPTH": 512})
+    source = GATEWARE.parent / "src" / "nanet"
+    parts = ("torus/card/memory.cpp", "torus/packet.cpp", "gateware/torus_driver.cpp")
+    return build(
+        GATEWARE / "sim" / "torus_cards.cpp",
+        GATEWARE / "sim" / "torus_card_sim.sv",
+        {"DEPTH": 512},
+        [source / part for part in parts],
+    )
 
 
 def payload_efficiency() -> float:

@@ -43,7 +43,7 @@ def serve(
 ) -> dict[str, Any]:
     """Plays the cards until `stopped`; returns what the torus has carried. UsageError, RuntimeError.
 
-    `program` carries the packets instead of the model.
+    `program` simulates the cards; otherwise they are software over the model.
     """
     from nanet import _core
 

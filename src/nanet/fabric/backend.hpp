@@ -102,7 +102,12 @@ class Node {
 std::unique_ptr<Node> open_shm_node(const char* directory, bool direct);
 
 // Node over a torus of cards. path: control file of the process that plays the cards; directory: of the bell;
-// direct: PUT and GET of registered memory. // Throws std::system_error.
+// direct: PUT and GET of registered memory. Throws std::system_error.
 std::unique_ptr<Node> open_card_node(const char* path, const char* directory, bool direct);
+
+// Node over a torus card in a slot, through VFIO; not run on hardware. cards: ADDRESS@X,Y,Z, separated by
+// blanks: the first that no other process uses is taken; size: XxYxZ. Throws std::system_error,
+// std::runtime_error.
+std::unique_ptr<Node> open_pcie_node(const char* cards, const char* size, const char* directory, bool direct);
 
 }  // namespace nanet::fabric

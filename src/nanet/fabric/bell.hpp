@@ -26,6 +26,7 @@ class OwnBell {
   std::uint32_t number() const noexcept { return number_; }
   const std::string& path() const noexcept { return path_; }
   void drain() noexcept;
+  void ring() noexcept;
 
  private:
   std::uint32_t number_;

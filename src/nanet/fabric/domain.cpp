@@ -26,6 +26,7 @@ bool keys_by_provider(const fi_info& info) {
 
 std::unique_ptr<Node> open_node() {
   const Parameters& p = parameters();
+  if (p.cards != nullptr) return open_pcie_node(p.cards, p.size, p.directory, p.direct);
   return p.torus != nullptr ? open_card_node(p.torus, p.directory, p.direct)
                             : open_shm_node(p.directory, p.direct);
 }

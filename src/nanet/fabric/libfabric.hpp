@@ -45,7 +45,9 @@ int open_fabric(fi_fabric_attr* attr, fid_fabric** fabric, void* context) noexce
 
 // Parameters FI_NANET_*.
 struct Parameters {
-  const char* torus = nullptr;  // control file; nullptr: shared memory without a torus
+  const char* torus = nullptr;  // control file of a torus job
+  const char* cards = nullptr;  // PCIe cards, with `size`; all nullptr: shared memory without a torus
+  const char* size = nullptr;
   const char* directory = "/dev/shm";
   bool direct = true;
 };

@@ -23,6 +23,13 @@ bool find_all(void* from) noexcept {
          find(from, "fi_param_get", functions.param_get);
 }
 
+// Keeps the value if the parameter is not set, or empty.
+void get_text(const char* name, const char*& value) noexcept {
+  char* text = nullptr;
+  if (functions.param_get(&provider, name, static_cast<void*>(&text)) == 0 && text != nullptr && *text != 0)
+    value = text;
+}
+
 void define_parameters() noexcept {
   functions.param_define(&provider, "directory", FI_PARAM_STRING,
                          "Directory of the shared files, in memory (default: /dev/shm)");
@@ -30,14 +37,14 @@ void define_parameters() noexcept {
                          "Transfer with one copy between processes where permitted (default: yes)");
   functions.param_define(&provider, "torus", FI_PARAM_STRING,
                          "Control file of a torus, of nanet torus serve (default: none, shared memory)");
-  char* torus = nullptr;
-  if (functions.param_get(&provider, "torus", static_cast<void*>(&torus)) == 0 && torus != nullptr &&
-      *torus != 0)
-    values.torus = torus;
-  char* directory = nullptr;
-  if (functions.param_get(&provider, "directory", static_cast<void*>(&directory)) == 0 &&
-      directory != nullptr)
-    values.directory = directory;
+  functions.param_define(
+      &provider, "cards", FI_PARAM_STRING,
+      "Torus cards in slots, PCI address and node: 0000:03:00.0@0,0,0 ... (not run on hardware)");
+  functions.param_define(&provider, "size", FI_PARAM_STRING, "Nodes of the torus of these cards, XxYxZ");
+  get_text("torus", values.torus);
+  get_text("cards", values.cards);
+  get_text("size", values.size);
+  get_text("directory", values.directory);
   int direct = 1;
   if (functions.param_get(&provider, "direct", &direct) == 0) values.direct = direct != 0;
 }

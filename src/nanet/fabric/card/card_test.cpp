@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <thread>
@@ -47,6 +48,8 @@ class CardTest : public ::testing::Test {
     ServerOptions o;
     o.path = path_;
     o.model.lattice.size = {2, 2, 1};
+    // Simulated cards instead of software: gateware/sim/torus_cards.cpp.
+    if (const char* const program = std::getenv("NANET_TEST_TORUS_CARDS")) o.program = program;
     server_ = std::make_unique<Server>(o);
     thread_ = std::thread([this] {
       while (!stop_) server_->run(10'000'000);

@@ -1,209 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nanet/fabric/card/node.hpp"
 
-#include <fcntl.h>
-#include <sched.h>
-#include <sys/random.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
+#include <utility>
 
 #include "nanet/contract/atomic.hpp"
 #include "nanet/contract/consumer.hpp"
-#include "nanet/os/clock.hpp"
+#include "nanet/fabric/card/job.hpp"
+#include "nanet/fabric/card/pcie.hpp"
 
 namespace nanet::fabric {
 namespace card {
 
 using contract::acquire;
-using contract::relax;
-using contract::relaxed;
 using contract::release;
-using wire::PortState;
 
 namespace {
 
 constexpr unsigned batch = 64;              // events of one poll
 constexpr std::uint32_t signal_every = 64;  // entries of the put ring between two `completed` events
 constexpr unsigned check_every = 1024;      // polls without events
-constexpr Nanoseconds open_limit = 10'000'000'000;
-
-[[noreturn]] void fail(int error, const std::string& what) {
-  throw std::system_error(error, std::generic_category(), what);
-}
-
-PortState state_of(const wire::PortEntry& entry) {
-  return static_cast<PortState>(acquire(entry.state));
-}
+constexpr unsigned serve_every = 16;        // polls with events
 
 }  // namespace
-
-// ------------------------------------------------------------------------------------------------- job
-
-Job::Job(const char* name) : path(name) {
-  const os::Fd fd(::open(name, O_RDWR | O_CLOEXEC));
-  if (!fd) fail(errno, "no torus at " + path + "; start one with nanet torus serve");
-  mapping_ = wire::Mapping(fd.get(), sizeof(wire::Control));
-  const wire::Control& c = control();
-  if (acquire(c.magic) != wire::magic)
-    fail(EPROTO, path + " is not the control file of this version's torus");
-  std::copy_n(c.size, 3, lattice.size.begin());
-  shape = wire::Shape::of(lattice.nodes() * c.intra);
-  process_ = wire::Process(c.pid);
-}
-
-bool Job::alive() const noexcept {
-  return acquire(control().running) == 1 && !process_.ended();
-}
-
-void Job::changed() const noexcept {
-  std::atomic_ref(control().bell).fetch_add(1);
-  wire::wake(control().bell);
-}
-
-void Job::wake() const noexcept {
-  contract::full_fence();
-  if (relaxed(control().sleeping) != 0) changed();
-}
-
-bool Job::find(Address a, std::uint32_t& port) const noexcept {
-  if (a.x >= lattice.size[0] || a.y >= lattice.size[1] || a.z >= lattice.size[2] || a.reserved != 0 ||
-      a.port >= control().intra)
-    return false;
-  port = wire::port_of(lattice, {a.x, a.y, a.z}, a.port);
-  return true;
-}
-
-Address Job::address(std::uint32_t port) const noexcept {
-  const wire::Place place = wire::place_of(lattice, port);
-  Address a;
-  a.x = place.node[0];
-  a.y = place.node[1];
-  a.z = place.node[2];
-  a.port = place.intra;
-  return a;
-}
 
 // ------------------------------------------------------------------------------------------------- port
 
 CardPort::CardPort(CardNode& node, const Address* wanted)
     : node_(node),
-      job_(node.job_),
-      index_(claim(wanted)),
-      offsets_(job_.shape),
-      tx_(job_.shape.ports),
-      rx_(job_.shape.ports) {
-  wire::PortEntry& entry = job_.control().port[index_];
-  domain_ = wire::domain_of(index_, acquire(entry.epoch));
-  try {
-    create_file();
-  } catch (...) {
-    unlink(wire::port_file(job_.path, index_).c_str());
-    relax(entry.pid, 0u);
-    release(entry.state, static_cast<std::uint32_t>(PortState::free));
-    throw;
-  }
-  release(entry.state, static_cast<std::uint32_t>(PortState::announced));
-  job_.changed();
-  const Nanoseconds end = os::monotonic_now() + open_limit;
-  while (state_of(entry) == PortState::announced) {
-    if (!job_.alive() || os::monotonic_now() > end) fail(ENETDOWN, "the torus does not answer");
-    sched_yield();
-  }
-  if (state_of(entry) != PortState::open) fail(ENETDOWN, "the torus has refused the port");
-  native_ = acquire(entry.native) != 0;
+      host_(*node.host_),
+      card_(host_.attach(wanted, node.bell_.path(), node.direct_)),
+      index_(card_->port),
+      domain_(card_->domain),
+      memory_(card_->memory),
+      offsets_(host_.shape),
+      slots_posted_(host_.shape.slots),
+      tx_(host_.shape.ports),
+      rx_(host_.shape.ports),
+      native_(card_->native) {
+  card_->listen(node_.listening_);
   node_.ports_.push_back(this);
 }
 
 CardPort::~CardPort() {
   std::erase(node_.ports_, this);
-  for (std::uint32_t k = wire::file_entries; k < entries_used_; ++k) release(memory_.table[k].valid, 0u);
-  release(job_.control().port[index_].state, static_cast<std::uint32_t>(PortState::closing));
-  job_.changed();
-}
-
-// Takes a free port: the wanted one, or the next in a cyclic order.
-std::uint32_t CardPort::claim(const Address* wanted) {
-  wire::Control& c = job_.control();
-  if (!job_.alive()) fail(ENETDOWN, "the torus has ended");
-  const auto take = [&](std::uint32_t port) {
-    auto expected = static_cast<std::uint32_t>(PortState::free);
-    if (!std::atomic_ref(c.port[port].state)
-             .compare_exchange_strong(expected, static_cast<std::uint32_t>(PortState::claimed)))
-      return false;
-    release(c.port[port].pid, static_cast<std::uint32_t>(getpid()));
-    return true;
-  };
-  const Nanoseconds end = os::monotonic_now() + open_limit / 10;
-  std::uint32_t port = 0;
-  if (wanted != nullptr) {
-    if (!job_.find(*wanted, port)) fail(EADDRNOTAVAIL, "the address is no port of this torus");
-    while (!take(port)) {
-      // A port that is being closed becomes free shortly.
-      if (state_of(c.port[port]) != PortState::closing || os::monotonic_now() > end)
-        fail(EADDRINUSE, "the address of the endpoint is in use");
-      sched_yield();
+  for (std::uint32_t k = wire::file_entries; k < entries_used_; ++k)
+    if (memory_.table[k].valid != 0) {
+      release(memory_.table[k].valid, 0u);
+      card_->left(k);
     }
-    return port;
-  }
-  for (;;) {
-    for (std::uint32_t k = 0; k < job_.shape.ports; ++k) {
-      port = std::atomic_ref(c.next).fetch_add(1) % job_.shape.ports;
-      if (take(port)) return port;
-    }
-    if (os::monotonic_now() > end) fail(EMFILE, "all ports of the torus are in use; start a larger one");
-    sched_yield();
-  }
-}
-
-void CardPort::create_file() {
-  const std::string name = wire::port_file(job_.path, index_);
-  unlink(name.c_str());
-  file_ = os::Fd(::open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!file_) fail(errno, "cannot create " + name);
-  if (ftruncate(file_.get(), static_cast<off_t>(offsets_.bytes)) != 0) fail(errno, "cannot size " + name);
-  // Reserved before it is touched: a full file system would raise SIGBUS.
-  if (const int error = posix_fallocate(file_.get(), 0, static_cast<off_t>(offsets_.staging)); error != 0)
-    fail(error, "no space for " + name);
-  mapping_ = wire::Mapping(file_.get(), offsets_.bytes);
-  memory_ = wire::PortMemory(mapping_.at(), job_.shape);
-  wire::PortHeader& h = *memory_.header;
-  const std::string& bell = node_.bell_.path();
-  if (bell.size() >= sizeof h.bell) fail(ENAMETOOLONG, bell + ": longer than 239 bytes; name another folder");
-  std::copy(bell.begin(), bell.end(), h.bell);
-  h.listening = node_.listening_;
-  if (getrandom(&cookie_, sizeof cookie_, 0) != sizeof cookie_) fail(errno, "no random numbers");
-  h.cookie = cookie_;
-  h.cookie_address = node_.direct_ ? reinterpret_cast<std::uint64_t>(&cookie_) : 0;
-  slots_posted_ = job_.shape.slots;
-  h.posted = slots_posted_;
-  const auto entry = [&](unsigned k, std::size_t at, std::size_t bytes, std::uint8_t rights) {
-    torus::RegisteredBuffer& b = memory_.table[k];
-    b.address = wire::file_window + at;
-    b.bytes = bytes;
-    b.domain = domain_;
-    b.rights = rights;
-    b.valid = 1;
-  };
-  entry(0, offsets_.staging, offsets_.answers - offsets_.staging, 0);
-  entry(1, offsets_.credits, sizeof(std::uint32_t) * wire::max_ports, torus::right::remote_write);
-  entry(2, offsets_.keys, sizeof(wire::KeyEntry) * wire::key_entries, torus::right::remote_read);
-  entry(3, offsets_.answers, offsets_.bytes - offsets_.answers, 0);
-  h.table_used = wire::file_entries;
-  release(h.magic, wire::magic);
 }
 
 void CardPort::listen(bool on) noexcept {
-  relax(memory_.header->listening, std::uint32_t{on});
+  card_->listen(on);
 }
 
 torus::PutDescriptor CardPort::descriptor(const Tx& tx, torus::PacketType type) const noexcept {
-  const Address to = job_.address(tx.port);
+  const Address to = host_.address(tx.port);
   torus::PutDescriptor d;
   d.type = static_cast<std::uint8_t>(type);
   d.remote_domain = tx.domain;
@@ -230,8 +87,7 @@ void CardPort::post(torus::PutDescriptor d, const std::byte* inline_payload) noe
   std::memcpy(static_cast<void*>(&entry), &d, offsetof(torus::PutDescriptor, lap));
   release(entry.lap, static_cast<std::uint32_t>(posted_ / wire::put_entries_count) + 1);
   posted_ += entries;
-  release(memory_.header->doorbell, static_cast<std::uint32_t>(posted_));
-  job_.wake();
+  card_->post(static_cast<std::uint32_t>(posted_));
 }
 
 unsigned CardPort::poll(Receiver& receiver) {
@@ -257,7 +113,8 @@ unsigned CardPort::poll(Receiver& receiver) {
   }
   if (taken > 0) release(*memory_.view.finished, next_event_);
   if (!due_.empty()) return_slots();
-  if (taken == 0 && ++idle_ % check_every == 0 && !lost_ && !job_.alive()) {
+  if (taken == 0 || ++busy_ % serve_every == 0) card_->serve();
+  if (taken == 0 && ++idle_ % check_every == 0 && !lost_ && !host_.alive()) {
     lost_ = true;
     receiver.lost(ENETDOWN);
   }
@@ -265,7 +122,7 @@ unsigned CardPort::poll(Receiver& receiver) {
 }
 
 void CardPort::send_arrived(const contract::Event& e, Receiver& receiver) {
-  const std::byte* const at = memory_.slots + std::size_t{wire::slot_bytes} * (e.buffer % job_.shape.slots);
+  const std::byte* const at = memory_.slots + std::size_t{wire::slot_bytes} * (e.buffer % host_.shape.slots);
   wire::Envelope envelope;
   std::memcpy(&envelope, at, sizeof envelope);
   const std::uint32_t source = wire::port_of_domain(envelope.source);
@@ -278,11 +135,11 @@ void CardPort::send_arrived(const contract::Event& e, Receiver& receiver) {
       rx = {};
       rx.due = due;
       rx.domain = envelope.source;
-      rx.from = job_.address(source);
+      rx.from = host_.address(source);
     }
     rx.broken |= envelope.sequence != rx.moved;
     ++rx.moved;
-    if (!rx.due && rx.moved - rx.returned >= job_.shape.credits / 4) {
+    if (!rx.due && rx.moved - rx.returned >= host_.shape.credits / 4) {
       rx.due = true;
       due_.push_back(&rx);
     }
@@ -306,7 +163,7 @@ void CardPort::send_arrived(const contract::Event& e, Receiver& receiver) {
       }
     }
   }
-  release(memory_.header->posted, ++slots_posted_);
+  card_->grant(++slots_posted_);
 }
 
 // Refused descriptor, or NACK of a packet.
@@ -352,26 +209,23 @@ void CardPort::return_slots() noexcept {
 std::unique_ptr<Channel> CardPort::open(Address peer, int& error) {
   std::uint32_t port = 0;
   error = EHOSTUNREACH;
-  if (!job_.find(peer, port)) return nullptr;
-  if (!job_.alive()) {
+  if (!host_.find(peer, port)) return nullptr;
+  if (!host_.alive()) {
     error = ENETDOWN;
     return nullptr;
   }
-  const wire::PortEntry& entry = job_.control().port[port];
-  const std::uint16_t domain = wire::domain_of(port, acquire(entry.epoch));
-  if (state_of(entry) != PortState::open) return nullptr;
+  const PeerState state = host_.peer(port);
+  if (!state.open) return nullptr;
   std::unique_ptr<Tx>& tx = tx_[port];
-  if (!tx || tx->domain != domain) {
-    const std::size_t bytes = std::size_t{wire::slot_bytes} * job_.shape.credits;
-    if (posix_fallocate(file_.get(), static_cast<off_t>(offsets_.staging + bytes * port),
-                        static_cast<off_t>(bytes)) != 0) {
+  if (!tx || tx->domain != state.domain) {
+    if (!card_->stage(port)) {
       error = ENOSPC;
       return nullptr;
     }
     tx = std::make_unique<Tx>();
     tx->port = port;
-    tx->domain = domain;
-    tx->native = native_ && acquire(entry.native) != 0;
+    tx->domain = state.domain;
+    tx->native = native_ && state.native;
     release(memory_.credits[port], 0u);
   }
   if (tx->failed) return nullptr;
@@ -381,7 +235,7 @@ std::unique_ptr<Channel> CardPort::open(Address peer, int& error) {
 // ------------------------------------------------------------------------------------------------- channel
 
 std::byte* CardChannel::staging(std::uint32_t sequence) const noexcept {
-  const std::uint32_t credits = port_.job_.shape.credits;
+  const std::uint32_t credits = port_.host_.shape.credits;
   return port_.memory_.staging +
          std::size_t{wire::slot_bytes} * (std::size_t{credits} * tx_.port + sequence % credits);
 }
@@ -390,7 +244,7 @@ std::byte* CardChannel::reserve(std::size_t payload) noexcept {
   const std::size_t bytes = sizeof(Packet) + payload;
   const auto parts = static_cast<std::uint32_t>((bytes + wire::send_bytes - 1) / wire::send_bytes);
   const std::uint32_t used = tx_.sequence - acquire(port_.memory_.credits[tx_.port]);
-  if (tx_.failed || used + parts > port_.job_.shape.credits || !port_.room(parts + 3)) return nullptr;
+  if (tx_.failed || used + parts > port_.host_.shape.credits || !port_.room(parts + 3)) return nullptr;
   reserved_ = bytes;
   return parts == 1 ? staging(tx_.sequence) + sizeof(wire::Envelope) : scratch_.data();
 }
@@ -414,10 +268,8 @@ void CardChannel::commit() noexcept {
 }
 
 bool CardChannel::alive() noexcept {
-  const wire::PortEntry& entry = port_.job_.control().port[tx_.port];
-  const PortState state = state_of(entry);
-  return !tx_.failed && (state == PortState::open || state == PortState::closing) &&
-         wire::domain_of(tx_.port, acquire(entry.epoch)) == tx_.domain && port_.job_.alive();
+  const PeerState state = port_.host_.peer(tx_.port);
+  return !tx_.failed && state.present && state.domain == tx_.domain && port_.host_.alive();
 }
 
 bool CardChannel::replaced() const noexcept {
@@ -427,8 +279,8 @@ bool CardChannel::replaced() const noexcept {
 
 // ------------------------------------------------------------------------------------------------- node
 
-CardNode::CardNode(const char* path, const char* directory, bool direct)
-    : job_(path), bell_(directory), direct_(direct) {
+CardNode::CardNode(std::unique_ptr<Host> host, const char* directory, bool direct)
+    : host_(std::move(host)), bell_(directory), direct_(direct) {
   if (direct) allow_siblings();
 }
 
@@ -448,10 +300,20 @@ void CardNode::listen(bool on) noexcept {
   if (on) contract::full_fence();
 }
 
+void CardNode::drain() noexcept {
+  bell_.drain();
+  if (listening_ && !host_->rings()) bell_.ring();
+}
+
 }  // namespace card
 
+std::unique_ptr<Node> open_pcie_node(const char* cards, const char* size, const char* directory,
+                                     bool direct) {
+  return std::make_unique<card::CardNode>(card::open_pcie(cards, size), directory, direct);
+}
+
 std::unique_ptr<Node> open_card_node(const char* path, const char* directory, bool direct) {
-  return std::make_unique<card::CardNode>(path, directory, direct);
+  return std::make_unique<card::CardNode>(std::make_unique<card::Job>(path), directory, direct);
 }
 
 }  // namespace nanet::fabric

@@ -1,51 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Node over a torus of cards: put ring, event queue, receive slots and registered buffers of a port, played
-// by the process of `nanet torus serve`. Flow control end to end: a sender fills only slots that the receiver
-// has granted, and the receiver returns them by PUTs into the sender's table of credits.
+// Node over a torus of cards: put ring, event queue, receive slots and registered buffers of a port. Flow
+// control end to end: a sender fills only slots that the receiver has granted, and the receiver returns them
+// by PUTs into the sender's table of credits.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "nanet/fabric/backend.hpp"
 #include "nanet/fabric/bell.hpp"
 #include "nanet/fabric/capabilities.hpp"
-#include "nanet/os/fd.hpp"
-#include "nanet/torus/card/layout.hpp"
-#include "nanet/torus/card/memory.hpp"
+#include "nanet/fabric/card/host.hpp"
 
 namespace nanet::fabric::card {
-
-namespace wire = torus::card;
-
-// Control file of the torus, mapped.
-class Job {
- public:
-  // Throws std::system_error.
-  explicit Job(const char* path);
-
-  wire::Control& control() const noexcept { return *reinterpret_cast<wire::Control*>(mapping_.at()); }
-  // The process that plays the cards is there.
-  bool alive() const noexcept;
-  // Wakes that process, if it sleeps.
-  void wake() const noexcept;
-  void changed() const noexcept;  // a port has changed its state
-  // False: no such port.
-  bool find(Address address, std::uint32_t& port) const noexcept;
-  Address address(std::uint32_t port) const noexcept;
-
-  std::string path;
-  torus::Lattice lattice;
-  wire::Shape shape;
-
- private:
-  wire::Mapping mapping_;
-  wire::Process process_;
-};
 
 class CardNode;
 
@@ -53,7 +23,7 @@ class CardPort final : public Port {
  public:
   CardPort(CardNode& node, const Address* wanted);
   ~CardPort() override;
-  Address address() const noexcept override { return job_.address(index_); }
+  Address address() const noexcept override { return host_.address(index_); }
   unsigned poll(Receiver& receiver) override;
   std::unique_ptr<Channel> open(Address peer, int& error) override;
   void publish(const Registration& registration) noexcept override;
@@ -107,8 +77,6 @@ class CardPort final : public Port {
     std::uint32_t message, transfer;
   };
 
-  std::uint32_t claim(const Address* wanted);
-  void create_file();
   bool room(std::uint32_t entries) const noexcept {
     return wire::put_entries_count - (posted_ - consumed_) >= entries;
   }
@@ -130,28 +98,27 @@ class CardPort final : public Port {
   void return_slots() noexcept;
 
   CardNode& node_;
-  Job& job_;
+  Host& host_;
+  const std::unique_ptr<Attachment> card_;
   const std::uint32_t index_;
-  std::uint16_t domain_ = 0;
-  os::Fd file_;
-  wire::Mapping mapping_;
-  wire::PortMemory memory_;
-  wire::Offsets offsets_;
+  const std::uint16_t domain_;
+  const wire::PortMemory memory_;
+  const wire::Offsets offsets_;
   std::uint64_t posted_ = 0, consumed_ = 0, signalled_ = 0;  // entries of the put ring
   std::uint64_t next_event_ = 0;
-  std::uint32_t slots_posted_ = 0;
+  std::uint32_t slots_posted_;
   std::vector<std::unique_ptr<Tx>> tx_;  // by port
   std::vector<std::unique_ptr<Rx>> rx_;
   std::vector<Rx*> due_;
-  std::uint64_t cookie_ = 0;
-  bool native_ = false, refused_ = false;
+  const bool native_;
+  bool refused_ = false;
   std::uint64_t next_window_ = wire::memory_windows;
   std::uint32_t entries_used_ = wire::file_entries;
   std::vector<std::uint32_t> free_entries_;
   std::vector<Transfer> transfers_;
   std::vector<Awaited> awaited_;  // descriptors of transfers
   std::uint32_t next_transfer_ = 0;
-  unsigned idle_ = 0;
+  unsigned idle_ = 0, busy_ = 0;
   bool lost_ = false;
 };
 
@@ -179,16 +146,16 @@ class CardChannel final : public Channel {
 
 class CardNode final : public Node {
  public:
-  CardNode(const char* path, const char* directory, bool direct);
+  CardNode(std::unique_ptr<Host> host, const char* directory, bool direct);
   std::unique_ptr<Port> open(const Address* wanted) override;
   int bell() const noexcept override { return bell_.fd(); }
   void listen(bool on) noexcept override;
-  void drain() noexcept override { bell_.drain(); }
+  void drain() noexcept override;
   void rest() noexcept override;
 
  private:
   friend class CardPort;
-  Job job_;
+  const std::unique_ptr<Host> host_;
   OwnBell bell_;
   const bool direct_;
   bool listening_ = false;

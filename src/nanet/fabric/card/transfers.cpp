@@ -42,6 +42,10 @@ bool CardPort::enter(const void* at, std::size_t bytes, std::uint8_t rights, std
     entry = free_entries_.back();
     free_entries_.pop_back();
   }
+  if (!card_->enter(entry, at, bytes)) {
+    free_entries_.push_back(entry);
+    return false;
+  }
   window = begin;
   next_window_ = (begin + bytes + 2 * page - 1) / page * page;
   torus::RegisteredBuffer& b = memory_.table[entry];
@@ -52,11 +56,13 @@ bool CardPort::enter(const void* at, std::size_t bytes, std::uint8_t rights, std
   relax(b.rights, rights);
   release(b.valid, 1u);
   release(memory_.header->table_used, entries_used_);
+  card_->entered(entry);
   return true;
 }
 
 void CardPort::leave(std::uint32_t entry) noexcept {
   release(memory_.table[entry].valid, 0u);
+  card_->left(entry);
   free_entries_.push_back(entry);
 }
 

@@ -126,7 +126,7 @@ class InterfaceTest : public ::testing::Test {
 
   Totals totals_;
   Model model_;
-  ModelCarrier carrier_;
+  Carrier carrier_;
   Shape shape_;
   std::unique_ptr<Interfaces> interfaces_;
   Side side_[2];

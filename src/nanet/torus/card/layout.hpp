@@ -15,7 +15,7 @@
 namespace nanet::torus::card {
 
 inline constexpr std::uint64_t magic =
-    0x3174'6f74'656e'616e;  // "nanetot1"; its last digit changes with the layout
+    0x3274'6f74'656e'616e;  // "nanetot2"; its last digit changes with the layout
 inline constexpr unsigned max_ports = 1024;
 inline constexpr unsigned max_intra = 8;  // ports of a node; packets can name 16
 
@@ -71,6 +71,7 @@ struct PortHeader {
   alignas(64) std::uint32_t doorbell = 0;  // entries of the put ring posted
   alignas(64) std::uint32_t posted = 0;    // receive slots posted
   std::uint32_t table_used = 0;            // entries of the table in use lie below
+  std::uint32_t revoked = 0;               // counts entries with rights that became invalid
   std::uint64_t cookie = 0,
                 cookie_address = 0;        // prove that the card reaches the process; address 0: it must not
   alignas(64) std::uint64_t finished = 0;  // events

@@ -79,26 +79,32 @@ PortMemory::PortMemory(std::byte* begin, const Shape& shape) : at(begin) {
   view.finished = &header->finished;
 }
 
-Nack DomainMemory::find(std::uint64_t address, std::uint64_t bytes, std::uint8_t rights,
-                        std::uint64_t& place) noexcept {
+bool DomainMemory::entry(std::uint64_t address, std::uint64_t bytes, RegisteredBuffer& found,
+                         std::uint64_t& place) noexcept {
   const std::uint32_t used = std::min(acquire(memory_.header->table_used), table_entries);
   for (std::uint32_t k = 0; k < used; ++k) {
     const std::uint32_t i = (last_ + k) % used;
     const RegisteredBuffer& entry = memory_.table[i];
     if (acquire(entry.valid) == 0) continue;
-    RegisteredBuffer b;
-    b.address = acquire(entry.address);
-    b.bytes = acquire(entry.bytes);
-    b.rights = acquire(entry.rights);
-    if (!b.holds(address, bytes)) continue;
+    found.address = acquire(entry.address);
+    found.bytes = acquire(entry.bytes);
+    found.rights = acquire(entry.rights);
+    if (!found.holds(address, bytes)) continue;
     const std::uint64_t process = acquire(memory_.places[i]);
     // Addresses of entries are not used twice: an unchanged address proves that all fields belong together.
-    if (relaxed(entry.valid) == 0 || relaxed(entry.address) != b.address) continue;
+    if (relaxed(entry.valid) == 0 || relaxed(entry.address) != found.address) continue;
     last_ = i;
-    place = process == 0 ? 0 : process + (address - b.address);
-    return (b.rights & rights) == rights ? Nack::none : Nack::no_right;
+    place = process == 0 ? 0 : process + (address - found.address);
+    return true;
   }
-  return Nack::out_of_range;
+  return false;
+}
+
+Nack DomainMemory::find(std::uint64_t address, std::uint64_t bytes, std::uint8_t rights,
+                        std::uint64_t& place) noexcept {
+  RegisteredBuffer found;
+  if (!entry(address, bytes, found, place)) return Nack::out_of_range;
+  return (found.rights & rights) == rights ? Nack::none : Nack::no_right;
 }
 
 std::byte* DomainMemory::in_file(std::uint64_t address, std::size_t bytes) const noexcept {

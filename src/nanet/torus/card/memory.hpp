@@ -71,7 +71,10 @@ class DomainMemory {
   DomainMemory(const PortMemory& memory, std::uint32_t pid, std::size_t file_bytes)
       : memory_(memory), pid_(static_cast<pid_t>(pid)), file_bytes_(file_bytes) {}
 
-  // Entry of the table with these rights; none: `place` is the process address, or 0 for the port's file.
+  // Entry of the table that holds the range; true: `place` is the process address, or 0 for the port's file.
+  bool entry(std::uint64_t address, std::uint64_t bytes, RegisteredBuffer& found,
+             std::uint64_t& place) noexcept;
+  // The same with these rights.
   Nack find(std::uint64_t address, std::uint64_t bytes, std::uint8_t rights, std::uint64_t& place) noexcept;
   // False: the process's memory is not accessible.
   bool read(std::uint64_t address, std::uint64_t place, std::byte* to, std::size_t bytes) const noexcept;

@@ -28,14 +28,14 @@ namespace {
 constexpr Nanoseconds check_every = 20'000'000;
 constexpr unsigned idle_turns = 64;  // without work, before sleep
 constexpr unsigned sleep_ms = 20;
-constexpr std::uint32_t slice = 4096;  // cycles between two looks at the put rings
 
-std::uint32_t ports_of(const Lattice& lattice) {
+// A simulated card has one put ring and one event queue: one port per node.
+std::uint32_t ports_of(const Lattice& lattice, bool simulated) {
   const std::uint32_t nodes = lattice.nodes();
   if (nodes > max_ports)
     throw std::invalid_argument("size: " + std::to_string(nodes) +
                                 " nodes; a torus of processes has at most " + std::to_string(max_ports));
-  return nodes * std::min(max_ports / nodes, max_intra);
+  return simulated ? nodes : nodes * std::min(max_ports / nodes, max_intra);
 }
 
 // Short slices of the processor for this thread: Linux 6.12 and later let it run soon after it wakes, also
@@ -58,7 +58,7 @@ void shorten_slice() noexcept {
 Server::Server(const ServerOptions& options)
     : path_(options.path),
       lattice_(options.model.lattice),
-      shape_(Shape::of(ports_of(lattice_))),
+      shape_(Shape::of(ports_of(lattice_, !options.program.empty()))),
       model_(options.model) {
   const os::Fd fd(::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd) throw std::system_error(errno, std::generic_category(), "cannot create " + path_);
@@ -74,14 +74,13 @@ Server::Server(const ServerOptions& options)
   c->running = 1;
   try {
     if (options.program.empty())
-      carrier_ = std::make_unique<ModelCarrier>(model_, lattice_);
+      cards_ = std::make_unique<ModelCards>(model_, lattice_, shape_, c->totals);
     else
-      carrier_ = std::make_unique<ProgramCarrier>(options.program, lattice_);
+      cards_ = std::make_unique<ProgramCards>(options.program, lattice_, path_);
   } catch (...) {
     unlink(path_.c_str());
     throw;
   }
-  interfaces_ = std::make_unique<Interfaces>(*carrier_, lattice_, shape_, c->totals);
   release(c->magic, magic);
 }
 
@@ -123,7 +122,7 @@ void Server::admit(std::uint32_t port) {
       memory.header->cookie_address != 0 &&
       access.read(0, memory.header->cookie_address, reinterpret_cast<std::byte*>(&cookie), sizeof cookie) &&
       cookie == memory.header->cookie;
-  interfaces_->attach(port, domain_of(port, entry.epoch), memory, access);
+  cards_->attach(port, domain_of(port, entry.epoch), entry.pid, memory, access);
   hosted_.emplace(port, std::move(hosted));
   release(entry.state, static_cast<std::uint32_t>(PortState::open));
 }
@@ -132,11 +131,11 @@ void Server::admit(std::uint32_t port) {
 void Server::release_drained() {
   for (auto it = hosted_.begin(); it != hosted_.end();) {
     const std::uint32_t port = it->first;
-    if (!it->second.closing || !interfaces_->drained(port)) {
+    if (!it->second.closing || !cards_->drained(port)) {
       ++it;
       continue;
     }
-    interfaces_->detach(port);
+    cards_->detach(port);
     unlink(port_file(path_, port).c_str());
     PortEntry& entry = control().port[port];
     entry.pid = 0;
@@ -172,11 +171,7 @@ bool Server::busy() {
     scan();
     any = true;
   }
-  any |= interfaces_->transmit();
-  arrivals_.clear();
-  any |= carrier_->step(slice, arrivals_);
-  for (const Arrival& arrival : arrivals_) interfaces_->receive(arrival);
-  return any || !arrivals_.empty();
+  return cards_->turn() || any;
 }
 
 void Server::run(Nanoseconds limit) {
@@ -191,7 +186,7 @@ void Server::run(Nanoseconds limit) {
       idle_ = 0;
       if (turn % 64 != 0) continue;
     } else if (++idle_ == 1) {
-      interfaces_->quiet();
+      cards_->quiet();
     }
     const Nanoseconds now = os::monotonic_now();
     if (now - checked_ > check_every) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Process that plays the cards of a torus job: maps the ports' files, runs network interfaces and the network
-// while packets are under way, sleeps otherwise.
+// Process that plays the cards of a torus job: maps the ports' files, runs the cards while packets are under
+// way, sleeps otherwise.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "nanet/torus/card/carrier.hpp"
-#include "nanet/torus/card/interface.hpp"
+#include "nanet/torus/card/cards.hpp"
 #include "nanet/torus/card/layout.hpp"
 #include "nanet/torus/card/memory.hpp"
 #include "nanet/torus/model.hpp"
@@ -22,7 +21,7 @@ namespace nanet::torus::card {
 struct ServerOptions {
   std::string path;  // of the control file; it must not exist
   ModelOptions model;
-  std::string program;  // that carries the packets instead of the model; empty: none
+  std::string program;  // simulates the cards; empty: software over the model
 };
 
 class Server {
@@ -37,7 +36,7 @@ class Server {
   // Plays the cards for a limited time. std::runtime_error if the program fails.
   void run(Nanoseconds limit);
   const Totals& totals() const { return control().totals; }
-  std::uint64_t now() const { return carrier_->now(); }
+  std::uint64_t now() const { return cards_->now(); }
   std::span<const std::uint64_t> link_words() const { return model_.link_words(); }
   std::span<const std::uint64_t> link_resent() const { return model_.link_resent(); }
   Progress progress() const { return model_.progress(); }  // of the model
@@ -63,10 +62,8 @@ class Server {
   Shape shape_;
   Mapping mapping_;
   Model model_;
-  std::unique_ptr<Carrier> carrier_;
-  std::unique_ptr<Interfaces> interfaces_;
+  std::unique_ptr<Cards> cards_;
   std::map<std::uint32_t, Hosted> hosted_;
-  std::vector<Arrival> arrivals_;
   std::uint32_t bell_seen_ = ~0u;
   Nanoseconds checked_ = 0;
   static constexpr unsigned never_run = ~0u;
