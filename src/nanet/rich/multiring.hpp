@@ -54,7 +54,8 @@ class MultiringEvent : protected MultiringHand<L> {
   // Returns true if a search is needed.
   NANET_HD bool begin() {
     const bool few = hits_ < static_cast<std::int32_t>(p_.min_hits) || hits_ < 3;
-    const bool settled = few || one_clean_ring();
+    const bool settled =
+        few || (!above(hits_ - most_stray, p_.r_max * p_.r_max * model_.photons) && one_clean_ring());
     start(settled);
     return !settled;
   }
@@ -113,9 +114,10 @@ class MultiringEvent : protected MultiringHand<L> {
   // Minimum probability that a ring made a hit, for the hit to count for the ring. At crossings a hit may
   // count for two rings.
   static constexpr float own_share = 0.3f;
-  static constexpr float better = 0.1f;    // minimum gain of a change
-  static constexpr float patience = 3.0f;  // allowed deficit of a candidate before polishing
-  static constexpr float margin = 10.0f;   // states this far below the best are dropped
+  static constexpr float better = 0.1f;          // minimum gain of a change
+  static constexpr float patience = 3.0f;        // allowed deficit of a candidate before polishing
+  static constexpr float margin = 10.0f;         // states this far below the best are dropped
+  static constexpr std::int32_t most_stray = 2;  // hits beside a single clean ring
 
   NANET_HD bool lead() const { return team_.index() == 0; }
   NANET_HD float cost_of(unsigned level) const { return level == 0 ? model_.first_cost : model_.ring_cost; }
@@ -181,12 +183,15 @@ class MultiringEvent : protected MultiringHand<L> {
     put_ring(0, found);
     L::sync();
     sum_rings();
-    if (look_beside(-1, -1) > 2) return clear();
+    if (look_beside(-1, -1) > most_stray) return clear();
     polish_all(1);
     const std::int32_t open = look_beside(-1, -1);
-    const float likely = expected(ring(0)), on = static_cast<float>(hits_ - open);
-    if (open > 2 || hits_ - open < 8 || on > likely + 1.5f * uniform_root(likely)) return clear();
+    if (open > most_stray || hits_ - open < 8 || above(hits_ - open, expected(ring(0)))) return clear();
     return true;
+  }
+  // Whether a ring from which `likely` hits are expected has too many.
+  NANET_HD static bool above(std::int32_t hits, float likely) {
+    return static_cast<float>(hits) > likely + 1.5f * uniform_root(likely);
   }
   NANET_HD bool clear() {
     count_ = 0;

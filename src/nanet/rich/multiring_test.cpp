@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cstring>
+#include <memory>
 #include <random>
 
 #include "nanet/rich/test_events.hpp"
@@ -296,6 +297,34 @@ TEST(Multiring, AnyBreadth) {
   }
   for (const int of : rings) EXPECT_NEAR(of, rings[2], 0.03 * rings[2]);
   EXPECT_NE(rings[0], rings[2]) << "one way only finds other rings now and then";
+}
+
+struct FirstSteps : MultiringEvent<HostLanes> {
+  using MultiringEvent::MultiringEvent;
+  using MultiringEvent::one_clean_ring;
+};
+
+// begin() does not try events with more hits than any ring and its strays can have.
+TEST(Multiring, EventsWithoutATrialHoldNoCleanRing) {
+  const TestEvents mix = TestEvents::generate(ring_mix, 1, 2000, 12);
+  const auto scratch = std::make_unique<Multiring::Scratch>();
+  std::vector<Point> plane(2048);
+  std::copy(geometry().common.begin(), geometry().common.end(), plane.begin());
+  int clean = 0;
+  for (const float yield : {4.0f, 8.0f, 13.9f}) {
+    MultiringParameters parameters;
+    parameters.yield = yield;
+    for (std::size_t i = 0; i + 1 < mix.first.size(); ++i) {
+      const EventView event{mix.pm.data() + mix.first[i], mix.first[i + 1] - mix.first[i]};
+      if (event.hits < parameters.min_hits) continue;
+      FirstSteps steps(parameters, event, plane.data(), *scratch, scratch->board);
+      const bool settled = steps.one_clean_ring();
+      clean += settled;
+      FirstSteps whole(parameters, event, plane.data(), *scratch, scratch->board);
+      EXPECT_EQ(whole.begin(), !settled) << i;
+    }
+  }
+  EXPECT_GT(clean, 100);
 }
 
 // The order of the hits determines the first triplets, but hardly the result.
