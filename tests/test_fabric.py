@@ -242,9 +242,12 @@ def test_mpi4py_suite(nanet_program: str, root: Path, tmp_path: Path, mpi: str, 
     Known failures of MPICH 5.0.2, seen over libfabric's own shm too: unnamed Fortran types; a probe and a
     receive of any source that take different messages, since messages to oneself bypass libfabric (over a
     torus this ends the program, so the test is left out). Of Open MPI 5.0.11, over libfabric's tcp too: a
-    communicator is not seen as revoked.
+    communicator is not seen as revoked. Over a torus: a test expects the answer to a synchronous send within
+    ten polls, which MPI does not promise; the process that plays the cards may not have run by then.
     """
     known = {"mpich": {"testGetFortranInfo", "testDistgraphcomm"}, "openmpi": {"testRevoke"}}.get(mpi, set())
+    if mpi == "openmpi" and backend != "shm":
+        known |= {"testManyISSendAndRecv"}
     if mpi == "debian" and not (MPICC and shutil.which("mpirun.openmpi")):
         pytest.skip("Debian's Open MPI is not installed")
     binaries = environment_of(root, tmp_path / "environment", None if mpi == "debian" else mpi)

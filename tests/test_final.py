@@ -198,7 +198,8 @@ def test_a_choked_card_releases_nothing_until_l_after(nanet: Callable[..., Any],
     # L is 16 frames of 47; the choke begins after the first releases.
     done = nanet(
         "demo", "--final", "--card", "gateware", "--speed", "0.0005", "--duration", "0.6", "--latency-us",
-        "100", "--close-ticks", "1000", "--masks", "0/0/1/5", "--choke", "24+4,90000+5", "--merge", "--report", "report", *RUN,
+        "100", "--close-ticks", "1000", "--masks", "0/0/1/5", "--choke", "24+4,90000+5", "--merge",
+        "--report", "report", *RUN,
         timeout=200,
     )  # fmt: skip
     result = json.loads(done.stdout)

@@ -93,8 +93,9 @@ class Node {
   virtual int bell() const noexcept = 0;
   virtual void listen(bool on) noexcept = 0;
   virtual void drain() noexcept = 0;
-  // Between polls without result: offers the processor to others. Ranks may outnumber processors.
+  // After idle_polls() polls without result: offers the processor to others. Ranks may outnumber processors.
   virtual void rest() noexcept = 0;
+  virtual unsigned idle_polls() const noexcept { return 512; }
 };
 
 // Node over shared memory: links are rings between the processes of one host. directory: of the shared files.

@@ -12,9 +12,6 @@
 namespace nanet::fabric {
 namespace {
 
-// Polls without result before the node rests.
-constexpr unsigned idle_polls = 512;
-
 bool virtual_addressing(const fi_info& info) {
   return info.domain_attr->mr_mode == FI_MR_BASIC ||
          (info.domain_attr->mr_mode > FI_MR_SCALABLE && (info.domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0);
@@ -55,7 +52,7 @@ void Domain::progress() {
   bool any = false;
   for (std::size_t i = 0; i < endpoints_.size(); ++i) any |= endpoints_[i]->progress();
   idle_ = any ? 0 : idle_ + 1;
-  if (idle_ >= idle_polls) {
+  if (idle_ >= node->idle_polls()) {
     idle_ = 0;
     node->rest();
   }

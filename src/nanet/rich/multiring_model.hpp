@@ -3,6 +3,9 @@
 // docs/algorithms.md.
 #pragma once
 
+#include <bit>
+#include <cstdint>
+
 #include "nanet/rich/lanes.hpp"
 #include "nanet/rich/ring.hpp"
 

@@ -273,8 +273,8 @@ bool CardChannel::alive() noexcept {
 }
 
 bool CardChannel::replaced() const noexcept {
-  const wire::PortEntry& entry = port_.job_.control().port[tx_.port];
-  return state_of(entry) == PortState::open && wire::domain_of(tx_.port, acquire(entry.epoch)) != tx_.domain;
+  const PeerState state = port_.host_.peer(tx_.port);
+  return state.open && state.domain != tx_.domain;
 }
 
 // ------------------------------------------------------------------------------------------------- node

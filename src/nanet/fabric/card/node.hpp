@@ -152,6 +152,8 @@ class CardNode final : public Node {
   void listen(bool on) noexcept override;
   void drain() noexcept override;
   void rest() noexcept override;
+  // Nothing arrives before the process that plays the cards has run.
+  unsigned idle_polls() const noexcept override { return host_->rings() ? 1 : Node::idle_polls(); }
 
  private:
   friend class CardPort;
