@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 from nanet.cli.demo import check_final
 from nanet.cli.readout import final_settings
-from nanet.cli.trigger import with_final
 from nanet.config.file import Config
 from nanet.config.sections import Card, Demo, Final, Trigger
 from nanet.config.values import trigger_masks
@@ -39,6 +38,7 @@ from nanet.report.final import (
 from nanet.report.tables import count, losses
 from nanet.run.control import RunControl
 from nanet.run.core_options import check_latency
+from nanet.run.final_trigger import final_settings as settings_of_trigger
 from nanet.run.live import View
 from nanet.run.ports import free_port_pair, free_ports, free_tcp_port
 from rich.console import Console
@@ -401,10 +401,11 @@ def test_options_that_do_not_fit_are_named(nanet: Callable[..., Any]) -> None:
         check_latency(final, latency_us + 0.2, timeout_us, speed)
     config = Config()
     config.set(Final, final_boards=boards, latency_us=100.0)
-    assert with_final({"timeout_us": 200.0}, config)["latency_us"] == 100.0  # without the boards' time
+    settings = {"timeout_us": 200.0, "boards": (1 << len(boards.split(","))) - 1}
+    assert settings_of_trigger(config, settings)["latency_us"] == 100.0  # without the boards' time
     config.set(Final, sync="127.0.0.1:9")
     with pytest.raises(UsageError, match=r"card\.timeout_us = 200 closes"):
-        with_final({"timeout_us": 200.0}, config)
+        settings_of_trigger(config, settings)
     for wrong in ("5", "5+0", "-5+1", "5+1+1", f"{1 << 62}+1"):
         with pytest.raises(UsageError, match=r"final\.choke"):
             Final(choke=wrong)
