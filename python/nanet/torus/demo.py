@@ -71,6 +71,9 @@ class Demo:
         """Runs the program for a tick; counts as of Model.advance."""
         return self.model.advance(TICK_CYCLES)
 
+    def choose_link(self, words: np.ndarray) -> None:
+        """Chooses the link with errors. words: carried by each link so far, uint64 [node * 6 + port]."""
+
     def links(self) -> Any:
         """The source of loads per link and of errors."""
         return self.model
@@ -97,6 +100,7 @@ class Demo:
                 on = third == 1
                 if on:
                     self.errors_from = cycle
+                    self.choose_link(now)
                 else:
                     self.errors_to = cycle
                 self.parts.append((cycle, count["words"]))

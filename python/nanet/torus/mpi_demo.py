@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from nanet import fabric
 from nanet.errors import UsageError
 from nanet.torus import serve
@@ -39,7 +41,7 @@ def missing(ranks: int) -> str:
 
 
 class MpiDemo(Demo):
-    """An MPI program on a torus; the link X+ of the middle node has errors in its second third."""
+    """An MPI program on a torus; the busiest link X+ or Y+ has errors in its second third."""
 
     what = "heat in a box, MPI: faces to six neighbours, sum over all ranks"
     expected = None
@@ -63,7 +65,6 @@ class MpiDemo(Demo):
             raise ValueError("size: a program needs neighbours; choose at least two nodes")
         self.path = serve.control_file()
         self.mpi = fabric.find_mpi()
-        self.done = 0  # iterations
         self.error = float("inf")
         self.lines: list[str] = []  # the program's last ones
         self.cards = _core.torus.Cards(self.path, size, dict(timing), balanced, seed)
@@ -85,9 +86,12 @@ class MpiDemo(Demo):
         )
         if done.returncode:
             raise RuntimeError(f"{compiler} cannot compile {SOURCE.name}: {done.stderr.strip()}")
+        # A launcher may forward output late.
+        self.progress = Path(self.folder.name) / "iterations"
+        self.progress.touch()
         settings = {**fabric.job_environment(self.mpi), "FI_NANET_TORUS": self.path}
         return subprocess.Popen(
-            [self.mpi.launcher, "-n", str(self.nodes), program, str(self.iterations)],
+            [self.mpi.launcher, "-n", str(self.nodes), program, str(self.iterations), self.progress],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=settings, start_new_session=True,
         )  # fmt: skip
 
@@ -95,8 +99,6 @@ class MpiDemo(Demo):
         assert self.process.stdout is not None
         for line in self.process.stdout:
             match line.split():
-                case ["iteration", number]:
-                    self.done = int(number)
                 case ["error", number]:
                     self.error = float(number)
                 case _:
@@ -110,7 +112,13 @@ class MpiDemo(Demo):
             self.reader.join()
             if status:
                 raise RuntimeError(f"the MPI program ended with status {status}\n{''.join(self.lines)}")
-        return {**self.cards.progress(), "iterations": self.done, "done": status is not None}
+        iterations = self.progress.stat().st_size
+        return {**self.cards.progress(), "iterations": iterations, "done": status is not None}
+
+    def choose_link(self, words: np.ndarray) -> None:
+        """The busiest link X+ or Y+: ranks take any nodes, so a given link may carry nothing."""
+        if (loads := words.reshape(self.nodes, 6)[:, :2]).any():
+            self.bad = divmod(int(loads.argmax()), 2)
 
     def links(self) -> Any:
         """The source of loads per link and of errors."""

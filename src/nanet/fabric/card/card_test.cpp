@@ -188,7 +188,8 @@ TEST_F(CardTest, KeysOpenMemoryUntilTheyAreWithdrawn) {
 }
 
 TEST_F(CardTest, AnAbandonedTransferLeavesTheMemoryAlone) {
-  std::vector<std::byte> from(100'000, std::byte{1}), to(100'000);
+  constexpr std::size_t bytes = 64'000'000;  // not over before it is abandoned
+  std::vector<std::byte> from(bytes, std::byte{1}), to(bytes);
   const iovec part{from.data(), from.size()}, local{to.data(), to.size()};
   Span span;
   ASSERT_TRUE(b_->expose(&part, 1, &span));
