@@ -188,7 +188,7 @@ TEST_F(CardTest, KeysOpenMemoryUntilTheyAreWithdrawn) {
 }
 
 TEST_F(CardTest, AnAbandonedTransferLeavesTheMemoryAlone) {
-  constexpr std::size_t bytes = 64'000'000;  // not over before it is abandoned
+  constexpr std::size_t bytes = 8'000'000;  // not over before it is abandoned
   std::vector<std::byte> from(bytes, std::byte{1}), to(bytes);
   const iovec part{from.data(), from.size()}, local{to.data(), to.size()};
   Span span;
