@@ -59,6 +59,6 @@ def fuzzing(measurements: Sequence[Measurement]) -> str:
     hours = sum(m["figures"]["cpu_hours"] for m in bench.all)
     head = ["target", "CPU hours", "runs", "inputs", "crashes"]
     return (
-        f"libFuzzer with AddressSanitizer and UBSan on every decoder: {number(hours)} CPU hours of all "
-        "runs recorded so far, crashes found in them.\n\n" + table(head, rows) + sources(bench.all)
+        f"libFuzzer with AddressSanitizer and UBSan on every decoder: {number(hours)} CPU hours in all "
+        "recorded runs.\n\n" + table(head, rows) + sources(bench.all)
     )

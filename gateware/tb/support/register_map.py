@@ -47,15 +47,14 @@ class RegisterBus:
 
     def __init__(self, dut, name: str):
         self.dut, self.registers = dut, register_map(name)
-        for signal in ("reg_request", "reg_write", "reg_bar", "reg_addr", "reg_wdata"):
+        for signal in ("reg_request", "reg_write", "reg_bar", "reg_addr", "reg_wdata", "reg_enable"):
             getattr(dut, signal).value = 0
-        dut.reg_enable.value = 15
 
-    async def access(self, address: int, write: bool, data: int = 0, bar: int = 0) -> int:
+    async def access(self, address: int, write: bool, data: int = 0, bar: int = 0, enable: int = 15) -> int:
         """One access; AssertionError without an acknowledgement."""
         dut = self.dut
         dut.reg_addr.value, dut.reg_write.value, dut.reg_bar.value = address, int(write), bar
-        dut.reg_wdata.value, dut.reg_request.value = data, 1
+        dut.reg_wdata.value, dut.reg_enable.value, dut.reg_request.value = data, enable, 1
         for _ in range(50):
             await RisingEdge(dut.clk)
             if int(dut.reg_acknowledge.value):

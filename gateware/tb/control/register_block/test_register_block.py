@@ -10,58 +10,24 @@ import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import RisingEdge
 from handshake import reset
+from register_map import RegisterBus
 from simulate import simulate
 from sources import GATEWARE, modules
-from systemrdl import RDLCompiler
-
-SOURCE = GATEWARE / "regs" / "nanet_regs.rdl"
 
 
-class Bus:
-    """Register bus master, as in the PCIe shim."""
+class Bus(RegisterBus):
+    """The master of the register bus, by address, with the other inputs of the bench idle."""
 
     def __init__(self, dut):
-        self.dut = dut
-        for name in ("reg_request", "reg_write", "reg_bar", "reg_enable", "sample_valid", "count", "now"):
+        super().__init__(dut, "nanet_regs")
+        for name in ("sample_valid", "count", "now"):
             getattr(dut, name).value = 0
 
-    async def _access(self, address: int, write: int, data: int, enable: int, bar: int) -> int:
-        dut = self.dut
-        dut.reg_addr.value, dut.reg_write.value, dut.reg_bar.value = address, write, bar
-        dut.reg_wdata.value, dut.reg_enable.value, dut.reg_request.value = data, enable, 1
-        for _ in range(50):
-            await RisingEdge(dut.clk)
-            if int(dut.reg_acknowledge.value):
-                break
-        else:
-            raise AssertionError(f"no acknowledgement at {address:#x}")
-        got = int(dut.reg_rdata.value)
-        dut.reg_request.value = 0
-        await RisingEdge(dut.clk)
-        return got
-
     async def read(self, address: int, bar: int = 0) -> int:
-        return await self._access(address, 0, 0, 15, bar)
+        return await self.access(address, False, bar=bar)
 
     async def write(self, address: int, data: int, enable: int = 15, bar: int = 0) -> None:
-        await self._access(address, 1, data, enable, bar)
-
-
-def registers():
-    """Return (name, address, reset value, writable bits, readable bits, is counter) of every register."""
-    compiler = RDLCompiler()
-    compiler.compile_file(str(SOURCE))
-    top = compiler.elaborate(top_def_name="nanet_regs").top
-    for node in top.descendants(unroll=True):
-        if type(node).__name__ != "RegNode":
-            continue
-        value = writes = reads = 0
-        for field in node.fields():
-            mask = (1 << field.width) - 1 << field.low
-            value |= (field.get_property("reset") or 0) << field.low
-            writes |= mask if field.is_sw_writable and not field.get_property("singlepulse") else 0
-            reads |= mask if field.is_sw_readable else 0
-        yield node.get_path(), node.absolute_address, value, writes, reads
+        await self.access(address, True, data, bar, enable)
 
 
 async def begin(dut) -> Bus:
@@ -77,7 +43,7 @@ async def begin(dut) -> Bus:
 async def every_register(dut):
     """Reset values, writable bits, and address decoding."""
     bus, rng, want = await begin(dut), random.Random(1), {}
-    known = list(registers())
+    known = [(name, r.address, r.reset, r.writes, r.reads) for name, r in bus.registers.items()]
     assert len(known) > 120 and len({address for _, address, *_ in known}) == len(known)
     for name, address, value, _, reads in known:
         assert await bus.read(address) == value & reads, name
@@ -111,7 +77,8 @@ async def nothing_there(dut):
 
 @cocotb.test()
 async def fields_and_counters(dut):
-    bus, at = await begin(dut), {name: address for name, address, *_ in registers()}
+    bus = await begin(dut)
+    at = {name: register.address for name, register in bus.registers.items()}
     for bit, name in enumerate(
         ("verdicts[1].arp", "bad_packets.wrong_burst", "lost.late", "frames.frames_out")
     ):
@@ -119,15 +86,15 @@ async def fields_and_counters(dut):
         for _ in range(bit + 3):
             await RisingEdge(dut.clk)
         dut.count.value = 0
-        assert await bus.read(at[f"nanet_regs.{name}"]) == bit + 3
-    assert await bus.read(at["nanet_regs.verdicts[0].arp"]) == 0
+        assert await bus.read(at[name]) == bit + 3
+    assert await bus.read(at["verdicts[0].arp"]) == 0
     dut.now.value = 0x123456789ABCDEF0
     for _ in range(2):
         await RisingEdge(dut.clk)
-    assert await bus.read(at["nanet_regs.now.low"]) == 0x9ABCDEF0
-    assert await bus.read(at["nanet_regs.now.high"]) == 0x12345678
-    await bus.write(at["nanet_regs.device[0].ring.high"], 77)
-    await bus.write(at["nanet_regs.destination[3].port"], 0x8000_1267)
+    assert await bus.read(at["now.low"]) == 0x9ABCDEF0
+    assert await bus.read(at["now.high"]) == 0x12345678
+    await bus.write(at["device[0].ring.high"], 77)
+    await bus.write(at["destination[3].port"], 0x8000_1267)
     assert int(dut.ring_high.value) == 77
     assert (int(dut.last_port.value), int(dut.last_valid.value)) == (0x1267, 1)
 
