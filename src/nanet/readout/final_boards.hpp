@@ -35,7 +35,7 @@ struct FinalOptions {
   std::vector<wire::Endpoint> listen;  // trigger datagrams of board b: entry b; empty: no final mode
   wire::Endpoint farm;                 // takes the MEPs
   Timestamp latency = 0;               // L, periods
-  wire::Endpoint sync;                 // takes sync datagrams of the boards' clock; port 0: none
+  wire::Endpoint sync{};               // takes sync datagrams of the boards' clock; port 0: none
 };
 
 // Counts of one board.
