@@ -6,6 +6,7 @@ The answer is a line on standard output: the exit status, or `null` after the ti
 interpreter and imports take most of the time of a short command.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -24,6 +25,9 @@ def load() -> None:
         importlib.import_module(name)
     for name in app.COMMANDS:
         app.command_function(name)
+    # A collection in a child would write to each object, and so copy all pages of this process.
+    gc.collect()
+    gc.freeze()
 
 
 def run(request: dict[str, Any]) -> None:
