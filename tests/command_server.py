@@ -15,7 +15,19 @@ import signal
 import sys
 from typing import Any
 
-MODULES = ("pyarrow.parquet", "awkward", "matplotlib.pyplot", "nanet._core", "nanet.analysis")
+MODULES = (
+    "awkward",
+    "matplotlib.pyplot",
+    "nanet._core",
+    "nanet.analysis",
+    "nanet.files.export",
+    "nanet.quality.evaluate_plots",
+    "rich.markdown",
+    "scipy.optimize",
+    "scipy.special",
+    "typer.rich_utils",
+    "uproot",
+)
 
 
 def load() -> None:
