@@ -19,7 +19,15 @@ sys.path.insert(0, str(Path(__file__).parent / "tb" / "support"))
 import result_cache
 
 # Benches of the whole card, which take longest: they start first, so that no worker ends late.
-FIRST = ("nanet_card", "receive_path", "clop", "clop_packets", "firmware_path", "pcie_us_shim")
+FIRST = (
+    "nanet_card",
+    "nanet_torus_card",
+    "receive_path",
+    "clop",
+    "clop_packets",
+    "firmware_path",
+    "pcie_us_shim",
+)
 
 # Tests above half a minute whose subject a shorter test of the default lane covers: nanet_card, pcie_us_shim,
 # and the benches of queue and FIFOs.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: SHL-2.1
 """verilator --lint-only -Wall over every module of rtl/ as its own top, and over the tops of boards/.
 
-Any warning is a failure, and so is a file list that is out of date.
+Any warning is a failure, and so is a file list that is out of date. Clean modules are kept: see result_cache.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent / "tb" / "support"))
 
 import filelist
+import result_cache
 from simulate import use_verilator
 from sources import GATEWARE, RTL, modules, packages, search_path
 
@@ -55,18 +56,32 @@ def main() -> int:
             print(trouble)
             failed += 1
 
-    def lint(name: str) -> subprocess.CompletedProcess[str]:
-        command = ["verilator", "--lint-only", "-Wall", *search_path(), "--top-module", name]
+    def sources(name: str) -> list[Path]:
         stubs = [files[name].with_name("stubs.sv")] if name in boards else []
-        command += map(str, [GATEWARE / "lint.vlt", *packages(), *stubs, files[name]])
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        return [GATEWARE / "lint.vlt", *packages(), *stubs, files[name]]
 
+    def lint(name: str) -> str:
+        """Return the warnings of a module, empty for a clean one."""
+        command = ["verilator", "--lint-only", "-Wall", *search_path(), "--top-module", name]
+        done = subprocess.run(
+            [*command, *map(str, sources(name))], capture_output=True, text=True, check=False
+        )
+        return done.stderr or (f"verilator ended with {done.returncode}" if done.returncode else "")
+
+    keys = {
+        name: result_cache.key([Path(__file__), *result_cache.rtl_closure(sources(name))], "lint", name)
+        for name in names
+    }
+    todo = [name for name in names if not result_cache.has(keys[name])]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for name, done in zip(names, pool.map(lint, names), strict=True):
-            if done.returncode or done.stderr.strip():
-                print(f"{name}:\n{done.stderr}")
+        for name, warnings in zip(todo, pool.map(lint, todo), strict=True):
+            if warnings:
+                print(f"{name}:\n{warnings}")
                 failed += 1
-    print(f"{len(names)} modules, {failed} with troubles")
+            else:
+                result_cache.keep(keys[name])
+    kept = len(names) - len(todo)
+    print(f"{len(names)} modules: {kept} unchanged since a clean result, {failed} with troubles")
     return 1 if failed else 0
 
 

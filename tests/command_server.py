@@ -6,6 +6,7 @@ The answer is a line on standard output: the exit status, or `null` after the ti
 interpreter and imports take most of the time of a short command.
 """
 
+import gc
 import importlib
 import json
 import os
@@ -14,7 +15,19 @@ import signal
 import sys
 from typing import Any
 
-MODULES = ("pyarrow.parquet", "awkward", "matplotlib.pyplot", "nanet._core", "nanet.analysis")
+MODULES = (
+    "awkward",
+    "matplotlib.pyplot",
+    "nanet._core",
+    "nanet.analysis",
+    "nanet.files.export",
+    "nanet.quality.evaluate_plots",
+    "rich.markdown",
+    "scipy.optimize",
+    "scipy.special",
+    "typer.rich_utils",
+    "uproot",
+)
 
 
 def load() -> None:
@@ -24,6 +37,9 @@ def load() -> None:
         importlib.import_module(name)
     for name in app.COMMANDS:
         app.command_function(name)
+    # A collection in a child would write to each object, and so copy all pages of this process.
+    gc.collect()
+    gc.freeze()
 
 
 def run(request: dict[str, Any]) -> None:

@@ -33,6 +33,16 @@ def test_import_is_light() -> None:
     assert done.stdout.strip() == "light"
 
 
+def test_a_command_starts_light() -> None:
+    code = (
+        "import sys; from nanet.cli import main; main(['trigger', '--print-config']);"
+        "heavy = {'numpy', 'scipy', 'pyarrow', 'matplotlib', 'pydantic', 'aiohttp'};"
+        "print(heavy & set(sys.modules) or 'light')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "light"
+
+
 USER_SCRIPT = """
 import numpy as np
 from nanet import _core, analysis

@@ -251,8 +251,12 @@ need_gateware() {
     gateware=(-DNANET_GATEWARE=ON)
 }
 
-# Makes ccache independent of the folder: a wheel's sources share the objects of the source tree.
-use_ccache() { export CCACHE_BASEDIR=${1:-$root} CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros; }
+# Makes ccache independent of the folder: a wheel's sources share the objects of the source tree. Compilers are compared
+# by content, as every environment has a copy of nvcc.
+use_ccache() {
+  export CCACHE_BASEDIR=${1:-$root} CCACHE_NOHASHDIR=1 CCACHE_COMPILERCHECK=content
+  export CCACHE_SLOPPINESS=pch_defines,time_macros
+}
 
 # configure PRESET [-D...]: configures build/PRESET unless already configured with these arguments.
 configure() {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Cache of passed simulations and proofs, keyed by the contents of all input files and the tool versions.
+"""Cache of passed simulations, proofs and lint, keyed by the contents of all input files and tool versions.
 
 Stored in $XDG_CACHE_HOME/nanet/gateware, one empty file for each pass. NANET_RESULT_CACHE=OFF disables it.
 """
@@ -41,6 +41,11 @@ def _files(folder: Path, pattern: str) -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.rglob(pattern))}
 
 
+@cache
+def _words(path: Path) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", path.read_text()))
+
+
 def rtl_closure(sources: Iterable[Path]) -> set[Path]:
     """Return the sources and, recursively, all modules and headers that they name, comments included.
 
@@ -54,7 +59,7 @@ def rtl_closure(sources: Iterable[Path]) -> set[Path]:
         path = todo.pop()
         if path not in seen:
             seen.add(path)
-            todo += [known[word] for word in set(re.findall(r"\w+", path.read_text())) if word in known]
+            todo += [known[word] for word in _words(path) if word in known]
     return seen
 
 

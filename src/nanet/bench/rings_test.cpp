@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "nanet/bench/counting_lanes.hpp"
+#include "nanet/os/sanitizer_test.hpp"
 
 namespace nanet::bench {
 namespace {
@@ -72,7 +73,8 @@ TEST(Operations, OfMathAreLinearInTheHits) {
 }
 
 TEST(Operations, OfLanesGrowWithTheHits) {
-  const RingEvents few = ring_events(50, 0.0, 1, 5), many = ring_events(50, 0.0, 4, 5);
+  const std::uint32_t events = test_rounds(50u);
+  const RingEvents few = ring_events(events, 0.0, 1, 5), many = ring_events(events, 0.0, 4, 5);
   for (const std::string& name : rich::algorithm_names()) {
     const auto a = operations_per_event(name, few.batch()), b = operations_per_event(name, many.batch());
     ASSERT_EQ(a.has_value(), b.has_value());

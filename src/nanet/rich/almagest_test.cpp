@@ -75,7 +75,7 @@ TEST(Almagest, SeedsAreApart) {
 }
 
 TEST(Almagest, AHitBelongsToOneRing) {
-  const TestEvents events = TestEvents::generate(ring_mix, 2, 3000, 6);
+  const TestEvents events = TestEvents::generate(ring_mix, 2, test_rounds(3000), 6);
   const auto rings = events.reconstruct(*make_reconstructor("almagest", {}, Geometry::make()));
   int several = 0;
   for (std::size_t i = 0; i < rings.size(); ++i) {
@@ -88,14 +88,15 @@ TEST(Almagest, AHitBelongsToOneRing) {
     EXPECT_EQ(rings[i].ambiguous, rings[i].count && fewest == 4);
     several += rings[i].count > 1;
   }
-  EXPECT_GT(several, 1000);
+  EXPECT_GT(several, test_rounds(1000));
 }
 
 TEST(Almagest, FindsTheGeneratorsRings) {
   const auto almagest = make_reconstructor("almagest", {}, Geometry::make());
   const double least[] = {0, 0.955, 0.88, 0.79, 0.70}, fakes[] = {0.005, 0.03, 0.09, 0.23, 0.45};
   for (int rings = 0; rings <= 4; ++rings) {
-    const TestEvents events = TestEvents::generate(rings, 1, 3000, 40 + static_cast<unsigned>(rings));
+    const TestEvents events =
+        TestEvents::generate(rings, 1, test_rounds(3000), 40 + static_cast<unsigned>(rings));
     const Quality q = quality(events, events.reconstruct(*almagest), rings);
     EXPECT_GE(q.efficiency, least[rings]) << rings;
     EXPECT_LE(q.fakes, fakes[rings]) << rings;

@@ -126,7 +126,7 @@ bool has(const Rings& rings, double x, double y, double r) {
 
 // Seeds 1 - 99 served for tuning.
 TEST(Multiring, Quality) {
-  const TestEvents mix = TestEvents::generate(ring_mix, 1, 20000, 4242);
+  const TestEvents mix = TestEvents::generate(ring_mix, 1, test_rounds(20000), 4242);
   const std::vector<Rings> found = reconstruct(mix);
   EXPECT_GE(quality(mix, found, 1).efficiency, 0.975);
   EXPECT_GE(quality(mix, found, 2).efficiency, 0.945);
@@ -143,6 +143,7 @@ TEST(Multiring, Quality) {
 TEST(Multiring, TrueNoiseIsNoWorseThanTheDefault) {
   for (const double noise : {0.0, 0.5, 2.0, 3.0, 5.0})
     for (const int rings : {1, 2, 3, ring_mix}) {
+      if (reduced() && noise != 3.0) continue;
       const TestEvents events = TestEvents::generate(rings, noise, 5000, 4251);
       const int of = rings == ring_mix ? 1 : rings;
       const Quality usual = quality(events, reconstruct(events), of),

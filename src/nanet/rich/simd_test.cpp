@@ -17,7 +17,7 @@ class EveryVariant : public testing::TestWithParam<std::string> {};
 
 TEST_P(EveryVariant, GivesTheSameBits) {
   const Geometry geometry = Geometry::make();
-  TestEvents events = TestEvents::generate(ring_mix, 2, test_events(600), 31);
+  TestEvents events = TestEvents::generate(ring_mix, 2, test_rounds(600), 31);
   std::minstd_rand random(9);
   for (std::uint32_t hits = 0; hits < 140; ++hits) {  // hits without a ring, with duplicates
     std::vector<PmId> pm;

@@ -9,27 +9,11 @@
 #include <memory>
 #include <vector>
 
+#include "nanet/os/sanitizer_test.hpp"
 #include "nanet/rich/algorithm.hpp"
 #include "nanet/rich/generator.hpp"
 
 namespace nanet::rich {
-
-// Scales the number of test events. AddressSanitizer instruments every load and store of the lanes and makes
-// an event 100 times slower; a quarter of the events suffices for its checks.
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define NANET_TEST_ADDRESS_SANITIZER
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define NANET_TEST_ADDRESS_SANITIZER
-#endif
-constexpr int test_events(int events) {
-#ifdef NANET_TEST_ADDRESS_SANITIZER
-  return events / 4;
-#else
-  return events;
-#endif
-}
 
 struct TestEvents {
   std::vector<std::uint32_t> first{0};

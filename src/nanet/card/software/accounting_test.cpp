@@ -7,6 +7,7 @@
 #include <set>
 
 #include "nanet/card/software/rig_test.hpp"
+#include "nanet/os/sanitizer_test.hpp"
 
 namespace nanet::card {
 namespace {
@@ -247,7 +248,7 @@ class Chaos {
 class Account : public ::testing::TestWithParam<Scenario> {};
 
 TEST_P(Account, BalancesForAnyTraffic) {
-  for (unsigned seed = 1; seed <= 12; ++seed) {
+  for (unsigned seed = 1; seed <= test_rounds(12u); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Chaos(GetParam(), seed).run(3000);
     if (HasFailure()) return;

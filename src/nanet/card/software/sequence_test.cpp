@@ -10,6 +10,8 @@
 #include <set>
 #include <vector>
 
+#include "nanet/os/sanitizer_test.hpp"
+
 namespace nanet::card {
 namespace {
 
@@ -113,7 +115,7 @@ TEST(SequenceTracker, ManyJumpsDoNotWrapTheBalance) {
 }
 
 TEST(SequenceTracker, AgreesWithASetOfEverythingSeen) {
-  for (unsigned seed = 0; seed < 20; ++seed) {
+  for (unsigned seed = 0; seed < test_rounds(20u); ++seed) {
     std::mt19937 random(seed);
     SequenceTracker t;
     std::set<std::int64_t> seen;

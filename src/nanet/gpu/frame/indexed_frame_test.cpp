@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "nanet/gpu/frame/both_test.hpp"
+#include "nanet/os/sanitizer_test.hpp"
 #include "nanet/rich/math.hpp"
 #include "nanet/rich/multiring.hpp"
 
@@ -88,7 +89,7 @@ TEST(IndexedFrame, UsualFramesTakeThePathOfTheIndex) {
   if (!contract::has_mailbox) GTEST_SKIP();
   for (const unsigned boards : {1u, 2u, 3u, 4u}) {
     UsualFrames<rich::Math> usual(boards, 5 + boards);
-    for (unsigned round = 0; round < 400; ++round) {
+    for (unsigned round = 0; round < test_rounds(400u); ++round) {
       usual.fill(round % 4 ? 30 : 100);
       usual.compare();
       ASSERT_FALSE(testing::Test::HasFailure()) << boards << " boards, round " << round;
@@ -101,7 +102,7 @@ TEST(IndexedFrame, UsualFramesTakeThePathOfTheIndex) {
 TEST(IndexedFrame, BytesOfAnyContentGiveTheSameResults) {
   if (!contract::has_mailbox) GTEST_SKIP();
   UsualFrames<rich::Math> usual(4, 11);
-  for (unsigned round = 0; round < 600; ++round) {
+  for (unsigned round = 0; round < test_rounds(600u); ++round) {
     usual.fill(30);
     const unsigned changes = 1 + static_cast<unsigned>(usual.random() % (round % 2 ? 2 : 30));
     for (unsigned i = 0; i < changes; ++i) {
@@ -116,7 +117,7 @@ TEST(IndexedFrame, BytesOfAnyContentGiveTheSameResults) {
     usual.compare();
     ASSERT_FALSE(testing::Test::HasFailure()) << round;
   }
-  EXPECT_GT(usual.both.by_index, 100u);  // a changed time difference, for example
+  EXPECT_GT(usual.both.by_index, test_rounds(100u));  // a changed time difference, for example
 }
 
 // Entry i of a board's index in a mailbox.
@@ -130,7 +131,7 @@ TEST(IndexedFrame, AnIndexOfAnyContentChangesNoResult) {
   UsualFrames<rich::Math> usual(4, 12);
   std::mt19937 random(13);
   std::uint64_t changed = 0;
-  for (unsigned round = 0; round < 1500; ++round) {
+  for (unsigned round = 0; round < test_rounds(1500u); ++round) {
     usual.fill(20);
     usual.compare([&](const contract::Mailbox& mailbox, std::uint32_t buffer, std::uint16_t* fragments) {
       const auto board = static_cast<unsigned>(random() % 4);
@@ -174,7 +175,7 @@ TEST(IndexedFrame, AnIndexOfAnyContentChangesNoResult) {
     });
     ASSERT_FALSE(testing::Test::HasFailure()) << round;
   }
-  EXPECT_GT(changed, 1000u);
+  EXPECT_GT(changed, test_rounds(1000u));
 }
 
 TEST(IndexedFrame, OtherAlgorithmsReadTheSameMailbox) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "nanet/gpu/frame/both_test.hpp"
+#include "nanet/os/sanitizer_test.hpp"
 #include "nanet/rich/math.hpp"
 #include "nanet/rich/multiring.hpp"
 #include "nanet/rich/tripl.hpp"
@@ -84,19 +85,19 @@ TEST(MergedFrame, RowsOfAnyNumberOfBoards) {
   for (const unsigned boards : {1u, 2u, 4u}) {
     MergedFrames<rich::Math> frames(40 + boards, boards);
     std::uint64_t merged = 0;
-    for (unsigned round = 0; round < 400; ++round) {
+    for (unsigned round = 0; round < test_rounds(400u); ++round) {
       const bool sorted = round % 4 != 3;
       merged += frames.fill(sorted, round % 8 == 7 ? 120 : 40, round % 5 == 4 ? 255 : 41);
       frames.compare(round % 3 == 2);
       ASSERT_FALSE(testing::Test::HasFailure()) << boards << " boards, round " << round;
     }
-    EXPECT_GT(merged, 350u) << boards;
-    EXPECT_GT(frames.both.by_rows, 150u);
-    EXPECT_GT(frames.both.rows, 5000u);  // from merged frames, not from segments
+    EXPECT_GT(merged, test_rounds(350u)) << boards;
+    EXPECT_GT(frames.both.by_rows, test_rounds(150u));
+    EXPECT_GT(frames.both.rows, test_rounds(5000u));  // from merged frames, not from segments
     EXPECT_GT(frames.both.timed, frames.both.hits / 2);
-    EXPECT_GT(frames.both.masked, 100u);
-    EXPECT_GT(frames.both.downscaled, 100u);
-    EXPECT_TRUE(!contract::has_mailbox || frames.both.by_lines > 100);
+    EXPECT_GT(frames.both.masked, test_rounds(100u));
+    EXPECT_GT(frames.both.downscaled, test_rounds(100u));
+    EXPECT_TRUE(!contract::has_mailbox || frames.both.by_lines > test_rounds(100u));
   }
 }
 
@@ -146,7 +147,7 @@ TEST(MergedFrame, RowsOfAnyContentGiveTheSameResults) {
   MergedFrames<rich::Math> frames(46);
   std::mt19937& random = frames.random;
   std::uint64_t rows = 0;
-  for (unsigned round = 0; round < 2000; ++round) {
+  for (unsigned round = 0; round < test_rounds(2000u); ++round) {
     if (!frames.fill(round % 3 != 2, 12)) continue;
     FrameHeader& header = frames.both.header();
     const std::uint32_t events = header.events;
@@ -204,9 +205,9 @@ TEST(MergedFrame, RowsOfAnyContentGiveTheSameResults) {
     ASSERT_FALSE(testing::Test::HasFailure()) << round;
     rows += frames.both.rows > 0;
   }
-  EXPECT_GT(rows, 1000u);
-  EXPECT_GT(frames.both.by_rows, 100u);
-  EXPECT_GT(frames.both.rows, 10'000u);
+  EXPECT_GT(rows, test_rounds(1000u));
+  EXPECT_GT(frames.both.by_rows, test_rounds(100u));
+  EXPECT_GT(frames.both.rows, test_rounds(10'000u));
 }
 
 TEST(MergedFrame, PositionsThatAreNoWholeNumbers) {

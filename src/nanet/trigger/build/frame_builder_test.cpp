@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "nanet/card/software/frame_merger.hpp"
+#include "nanet/os/sanitizer_test.hpp"
 #include "nanet/trigger/traffic_test.hpp"
 
 namespace nanet::trigger {
@@ -192,11 +193,11 @@ void check_merging(unsigned seeds, bool with_conditions) {
 }
 
 TEST(FrameBuilder, MergesByTheRule) {
-  check_merging(400, false);
+  check_merging(test_rounds(400u), false);
 }
 
 TEST(FrameBuilder, MasksAndTimeOffsetsByTheRule) {
-  check_merging(200, true);
+  check_merging(test_rounds(200u), true);
 }
 
 TEST(FrameBuilder, MergedStreamHasWholeEvents) {
@@ -230,7 +231,7 @@ TEST(FrameBuilder, TimeStaysInsideTheFrameAndRoundsHalfUp) {
 TEST(FrameBuilder, AnyRowsAreSafe) {
   FrameBuilder builder(segment_bytes, 4);
   std::uint32_t events = 0;
-  for (unsigned seed = 0; seed < 600; ++seed) {
+  for (unsigned seed = 0; seed < test_rounds(600u); ++seed) {
     std::mt19937 random(seed);
     Segments segments;
     for (unsigned board = 0; board < 4; ++board) {
@@ -257,14 +258,14 @@ TEST(FrameBuilder, AnyRowsAreSafe) {
       }
     }
   }
-  EXPECT_GT(events, 1000u);
+  EXPECT_GT(events, test_rounds(1000u));
 }
 
 // With any buffer contents, events are complete, PM IDs are valid and ascending, and no memory beyond the
 // tail is accessed (sanitizers).
 TEST(FrameBuilder, IsSafeOnAnyBytes) {
   FrameBuilder builder(segment_bytes, 4);
-  for (unsigned seed = 0; seed < 600; ++seed) {
+  for (unsigned seed = 0; seed < test_rounds(600u); ++seed) {
     std::mt19937 random(seed);
     Segments segments;
     std::generate(segments.memory.get(), segments.memory.get() + segments.bytes(),

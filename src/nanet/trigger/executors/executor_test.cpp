@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "nanet/os/sanitizer_test.hpp"
 #include "nanet/trigger/chain_test.hpp"
 #include "nanet/trigger/traffic_test.hpp"
 
@@ -54,7 +55,7 @@ Result run(const std::vector<Bytes>& packets, unsigned threads, std::size_t rest
 }
 
 TEST(Executor, WorkersGiveTheSameBytes) {
-  for (unsigned seed = 0; seed < 4; ++seed) {
+  for (unsigned seed = 0; seed < test_rounds(4u); ++seed) {
     const auto packets = traffic(seed, 300);
     const Result one = run(packets, 1);
     ASSERT_TRUE(one.account.balances());
