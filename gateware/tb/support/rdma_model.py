@@ -338,7 +338,7 @@ class Interface:
         return packets
 
     def data_packets(self, get: dict, memory, failed: frozenset[int] = frozenset()) -> list[list[int]]:
-        """GET data of an entry of the GET ring, and the NACK. `failed`: packets whose read fails, by number."""
+        """GET data of an entry of the GET ring, and the NACK. `failed`: unreadable packets, by number."""
         fields = {"vchan": torus.INJECT, "channel": get["reply_domain"], "type": torus.GET_DATA}
         fields |= dict(zip("xyz", get["node"], strict=True)) | {"intra": get["port"]}
         foot = {f"source_{axis}": at for axis, at in zip("xyz", self.me, strict=True)}

@@ -237,7 +237,7 @@ async def unreadable_get_data_end_with_one_nack(dut):
     del node.pages[DOMAIN, BASE // 4096 + 5]
     bad = {node.pages[DOMAIN, BASE // 4096 + page] for page in (1, 2)}
     host.slave.error = lambda command: command.addr // 4096 in bad
-    # Offset, bytes, packets that cannot be read: none, first and second, last, one before the lost page, none.
+    # Offset, bytes, unreadable packets: none, first and second, last, one before the lost page, none.
     gets = [
         *((0, 4096, ()), (0x1000, 3 * 4096, (0, 1)), (0, 4097, (1,)), (0x2000, 0x4000, (0,))),
         *((0x3000, 8192, ()), (0x5000, 100, ())),
@@ -264,7 +264,7 @@ async def unreadable_get_data_end_with_one_nack(dut):
 
 @cocotb.test()
 async def a_nack_ends_a_get(dut):
-    """The requester of data that cannot be read gets a `failed` event with the reason, before any time-out."""
+    """The requester of unreadable data gets a `failed` event with the reason, before any time-out."""
     node = interface()
     host = Host(dut, node, 17)
     await host.start(timeout=1 << 20)
