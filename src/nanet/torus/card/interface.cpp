@@ -93,7 +93,7 @@ bool Interfaces::start(Port& p) {
       for (std::uint32_t k = 0; k < entries - 1; ++k)
         std::memcpy(job.inline_payload.data() + 64 * k, &p.memory.ring[(p.next + 1 + k) % put_entries_count],
                     std::min<std::size_t>(64, max_inline_bytes - 64 * k));
-    // A wrong number of inline bytes may exceed what is posted: the ring goes on behind the doorbell.
+    // A wrong number of inline bytes may exceed the posted entries: the ring goes on behind the doorbell.
     const std::uint32_t step = std::min(entries, acquire(p.memory.header->doorbell) - p.next);
     p.next += step;
     p.lap += step;
