@@ -94,7 +94,8 @@ bool Interfaces::start(Port& p) {
         std::memcpy(job.inline_payload.data() + 64 * k, &p.memory.ring[(p.next + 1 + k) % put_entries_count],
                     std::min<std::size_t>(64, max_inline_bytes - 64 * k));
     // A wrong number of inline bytes may exceed the posted entries: the ring goes on behind the doorbell.
-    const std::uint32_t step = std::min(entries, acquire(p.memory.header->doorbell) - p.next);
+    const std::uint32_t posted = acquire(p.memory.header->doorbell) - p.next;
+    const std::uint32_t step = d.bytes > max_inline_bytes ? std::min(entries, posted) : entries;
     p.next += step;
     p.lap += step;
     if (reason == Nack::none) {
