@@ -150,6 +150,7 @@ module torus_output_proof
   logic [1:0] open_q, owner_q;
   logic [1:0][1:0] left_q, number_q;
   logic [2:0] waits_q;
+  logic [1:0] older_q;
   logic from;
   logic [1:0] number, packet_need;
 
@@ -161,11 +162,12 @@ module torus_output_proof
   logic alone;
   logic [1:0] ample_q;
   assign alone = |head[0] && !body[1] && head[1] == 0 && i_output.busy_q == 0 && i_output.fresh_q == 0 &&
-                 i_output.older_q == 0 && ample_q == '1 && i_output.room && !grant[0];
+                 older_q == 0 && ample_q == '1 && i_output.room && !grant[0];
 
   always_ff @(posedge clk) begin
     started_q <= 1'b1;
     atomic_q  <= atomic;
+    older_q   <= i_output.fresh_q;
     ample_q   <= {ample_q[0], avail_o[0] == 10'(Data) && avail_o[1] == 10'(Data) && edges_o == '1};
     waits_q   <= alone ? waits_q + 1'b1 : '0;
     if (leaves) begin
@@ -188,6 +190,7 @@ module torus_output_proof
     if (rst) begin
       open_q  <= '0;
       ample_q <= '0;
+      older_q <= '0;
       waits_q <= '0;
     end
   end

@@ -290,6 +290,25 @@ package rdma_pkg;
     event_t item;
   } rdma_event_req_t;
 
+  // Message of the put ring or the GET ring, under way in the transmitter.
+  typedef struct packed {
+    logic        from_get;
+    logic        in_ring;
+    logic        completed;
+    logic        notify;
+    logic        ack;
+    logic [7:0]  kind;           // as posted: a refusal reports it whole
+    torus_node_t node;
+    logic [3:0]  intra;
+    logic [15:0] channel;
+    logic [47:0] address;        // at the destination
+    logic [15:0] local_domain;
+    logic [47:0] local_address;
+    logic [31:0] bytes;
+    logic [31:0] message;
+    logic [31:0] immediate;
+  } outgoing_t;
+
   // Payload of a packet: from memory, or from the put ring.
   typedef struct packed {
     logic        valid;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Reader of the put ring; fetches posted entries ahead, checks the lap of each descriptor, and keeps its
-// inline payload beside it. An entry whose lap is not valid yet is read again.
+// inline payload beside it. An entry whose lap is not valid yet is read again. A descriptor with too long an
+// inline payload is passed on without it; its entries, as far as posted, are skipped.
 module rdma_put_ring
   import nanet_dma_pkg::*;
   import rdma_pkg::*;
@@ -42,6 +43,7 @@ module rdma_put_ring
     StateDescriptor,
     StateCheck,
     StateInline,
+    StateExcess,
     StateOut,
     StateFlush,
     StateWait
@@ -61,7 +63,9 @@ module rdma_put_ring
   put_descriptor_t out_q;
   logic [127:0] in_ring[16];
   logic [1:0] at_q;             // word in the entry
-  logic in_ring_sound;
+  logic in_ring_sound, excess, excess_q;
+  logic [26:0] declared_q;      // entries of a descriptor with too long a payload
+  logic [31:0] behind_q;        // entries posted, from the descriptor on
 
   assign empty        = entry_q[31:0] == posted;
   assign flush        = state_q == StateFlush;
@@ -73,6 +77,7 @@ module rdma_put_ring
   assign out_valid    = state_q == StateOut;
   assign out          = out_q;
   assign in_ring_word = in_ring[in_ring_index];
+  assign excess       = out_q.in_ring && out_q.bytes > 32'(MaxInline);
   // Entries of 64 B: four words each.
   assign in_ring_sound = out_q.in_ring && out_q.bytes <= 32'(MaxInline) && out_q.bytes != 0;
   assign inline_words  = {2'(out_q.bytes[7:6] + 2'(|out_q.bytes[5:0])), 2'b00};
@@ -97,6 +102,9 @@ module rdma_put_ring
     addr_q  <= base + {26'd0, issue_q & mask_q, 6'd0};
     round_q <= 32'(entry_q >> log2_entries);
     lap_q   <= round_q + 32'd1;
+    behind_q   <= posted - entry_q[31:0];
+    declared_q <= 27'(out_q.bytes[31:6]) + 27'(|out_q.bytes[5:0]) + 27'd1;
+    excess_q   <= excess;
     reads_q <= reads_q + 4'(asking_q && rd_rsp.ready) - 4'(rd_rsp.data_valid && rd_rsp.data_last);
     held_q  <= held_q + 4'(asking_q && rd_rsp.ready) - 4'(entry_ends);
     if (taken) at_q <= at_q + 2'd1;
@@ -124,7 +132,11 @@ module rdma_put_ring
       StateCheck: begin
         entries_q <= 48'd1 + (in_ring_sound ? 48'(inline_words[3:2]) : '0);
         if (out_q.lap != lap_q || bad_q) state_q <= StateFlush;
-        else state_q <= in_ring_sound ? StateInline : StateOut;
+        else state_q <= in_ring_sound ? StateInline : excess ? StateExcess : StateOut;
+      end
+      StateExcess: begin
+        entries_q <= 48'(32'(declared_q) < behind_q ? 32'(declared_q) : behind_q);
+        state_q   <= StateOut;
       end
       StateInline: begin
         if (taken) begin
@@ -137,7 +149,7 @@ module rdma_put_ring
       StateOut: begin
         if (out_ready) begin
           entry_q <= entry_q + entries_q;
-          state_q <= StateDescriptor;
+          state_q <= excess_q ? StateFlush : StateDescriptor;
         end
       end
       // Everything read ahead is discarded.

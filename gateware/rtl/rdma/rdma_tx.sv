@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // RDMA transmitter of a node; cuts messages of put ring and GET ring into packets, and injects these,
-// replies and datagrams with credit. A descriptor with a fault ends with a `failed` event.
+// replies and datagrams with credit. A descriptor with a fault ends with a `failed` event, GET data that cannot
+// be read with a NACK behind them.
 module rdma_tx
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
@@ -86,24 +87,6 @@ module rdma_tx
 
   // ---------------------------------------------------------------- messages
 
-  typedef struct packed {
-    logic        from_get;
-    logic        in_ring;
-    logic        completed;
-    logic        notify;
-    logic        ack;
-    logic [7:0]  kind;           // as posted: a refusal reports it whole
-    torus_node_t node;
-    logic [3:0]  intra;
-    logic [15:0] channel;
-    logic [47:0] address;        // at the destination
-    logic [15:0] local_domain;
-    logic [47:0] local_address;
-    logic [31:0] bytes;
-    logic [31:0] message;
-    logic [31:0] immediate;
-  } message_t;
-
   typedef enum logic [3:0] {
     StateIdle,
     StateCheck,
@@ -119,12 +102,12 @@ module rdma_tx
     StateNext
   } state_e;
   state_e state_q;
-  message_t message_q, from_put, from_get;
+  outgoing_t message_q, from_put, from_get;
   logic turn_q, opened_q;
   reason_e reason_q, fault;
   logic [31:0] left_q;          // bytes of the message
   logic [47:0] to_q, from_q;    // addresses of the next packet
-  logic [12:0] room, bytes_q;   // of the packet
+  logic [12:0] room_q, bytes_q; // of the packet
   logic last_q;
   logic is_get, in_place, answered, put_taken, gather_busy;
 
@@ -167,7 +150,6 @@ module rdma_tx
       };
   assign is_get    = message_q.kind == 8'(PacketGet);
   assign answered  = put.ack || put.kind == 8'(PacketGet);
-  assign room      = 13'(TorusMaxPayload) - {1'b0, to_q[11:0]};
   // A message that finds the table full does not hold up the GETs of other nodes.
   assign put_taken = state_q == StateIdle && put_valid && (open_room || !answered) && (!turn_q || !get_valid);
   // Inline payload and the word of a GET remain until they are gathered; other descriptors are copied.
@@ -265,12 +247,13 @@ module rdma_tx
 
   typedef struct packed {
     inject_req_t packet;
-    logic        ends;   // `completed` event once it is sent
-    logic [31:0] bytes;  // of the message
+    logic        ends;    // `completed` event once it is sent
+    logic [31:0] bytes;   // of the message
+    logic [15:0] domain;  // of GET data
   } queued_t;
   queued_t queued_in, queued;
-  logic queue_ready, queue_valid;
-  logic [2:0] unused_queue_level, sent;
+  logic queue_ready, queue_valid, queue_empty;
+  logic [2:0] queue_level, sent;
 
   assign queued_in = '{
           packet: '{
@@ -309,8 +292,10 @@ module rdma_tx
               }
           },
           ends: last_q && message_q.completed && !opened_q,
-          bytes: message_q.bytes
+          bytes: message_q.bytes,
+          domain: message_q.local_domain
       };
+  assign queue_empty = !queue_valid && queue_level == 0;
 
   fifo #(
       .WIDTH($bits(queued_t)),
@@ -324,14 +309,13 @@ module rdma_tx
       .out_valid(queue_valid),
       .out_ready(sent[0]),
       .out_data (queued),
-      .level    (unused_queue_level)
+      .level    (queue_level)
   );
 
   // ---------------------------------------------------------------- state
 
-  logic failed_valid, sent_event_q;
-  event_t failed_event, sent_event;
-  event_t sent_event_d;
+  logic sent_event_q, nack_q, data_fail;
+  event_t failed_event, sent_event, sent_event_d;
 
   always_ff @(posedge clk) begin
     bad_descriptor <= 1'b0;
@@ -360,6 +344,7 @@ module rdma_tx
       end
       StateCheck: begin
         left_q   <= message_q.bytes;
+        room_q   <= 13'(TorusMaxPayload) - {1'b0, message_q.address[11:0]};
         to_q     <= message_q.address;
         from_q   <= message_q.in_ring ? '0 : message_q.local_address;
         reason_q <= fault;
@@ -371,22 +356,20 @@ module rdma_tx
             !message_q.ack && !is_get)
           state_q <= StateCut;
       end
-      StateKey: begin
-        if (key_rsp.done) begin
-          reason_q <= key_rsp.reason;
-          if (key_rsp.reason != ReasonNone) state_q <= StateFail;
-          else state_q <= message_q.ack || is_get ? StateOpen : StateCut;
-        end
+      StateKey:
+      if (key_rsp.done) begin
+        reason_q <= key_rsp.reason;
+        if (key_rsp.reason != ReasonNone) state_q <= StateFail;
+        else state_q <= message_q.ack || is_get ? StateOpen : StateCut;
       end
-      StateOpen: begin
-        if (open_done) begin
-          opened_q <= 1'b1;
-          state_q  <= StateCut;
-        end
+      StateOpen:
+      if (open_done) begin
+        opened_q <= 1'b1;
+        state_q  <= StateCut;
       end
       StateCut: begin
-        bytes_q <= is_get ? '0 : left_q > 32'(room) ? room : left_q[12:0];
-        last_q  <= is_get || left_q <= 32'(room);
+        bytes_q <= is_get ? '0 : left_q > 32'(room_q) ? room_q : left_q[12:0];
+        last_q  <= is_get || left_q <= 32'(room_q);
         state_q <= is_get || left_q != 0 ? StateGather : StatePush;
       end
       StateGather: begin
@@ -399,6 +382,7 @@ module rdma_tx
       StatePush: begin
         if (queue_ready) begin
           left_q  <= left_q - 32'(bytes_q);
+          room_q  <= 13'(TorusMaxPayload);  // behind the first packet
           to_q    <= to_q + 48'(bytes_q);
           from_q  <= from_q + 48'(bytes_q);
           state_q <= last_q ? StateNext : StateCut;
@@ -408,13 +392,12 @@ module rdma_tx
         bad_descriptor <= 1'b1;
         state_q        <= StateEvent;
       end
-      StateCancel: begin
-        if (message_rsp.done) begin
-          bad_descriptor <= 1'b1;
-          state_q        <= StateNext;
-        end
+      StateCancel:
+      if (message_rsp.done) begin
+        bad_descriptor <= 1'b1;
+        state_q        <= StateNext;
       end
-      StateNack: if (!reply_req.valid) state_q <= StateNext;
+      StateNack: if (data_fail) state_q <= StateNext;
       StateEvent: if (ev_ready && !sent_event_q) state_q <= StateNext;
       StateNext: if (!in_place || !gather_busy) state_q <= StateIdle;
       default: state_q <= StateIdle;
@@ -426,7 +409,6 @@ module rdma_tx
     end
   end
 
-  assign failed_valid = state_q == StateEvent;
   assign failed_event = '{
           lap: '0,
           n: message_q.message,
@@ -454,7 +436,7 @@ module rdma_tx
           stream: 8'(port),
           kind: KindCompleted
       };
-  assign ev_req = '{valid: sent_event_q || failed_valid, item: sent_event_q ? sent_event : failed_event};
+  assign ev_req = '{valid: sent_event_q || state_q == StateEvent, item: sent_event_q ? sent_event : failed_event};
 
   always_ff @(posedge clk) begin
     if (ev_ready) sent_event_q <= 1'b0;
@@ -470,25 +452,45 @@ module rdma_tx
   reply_t reply_in, reply;
   logic reply_put, reply_room, reply_valid;
   logic [$clog2(REPLIES):0] unused_reply_level;
-  assign reply_put = reply_req.valid || state_q == StateNack;
-  assign reply_in  = reply_req.valid ? reply_req.item : '{
-          nack: 1'b1,
-          node: message_q.node,
-          port: message_q.intra,
-          channel: message_q.local_domain,
-          value: 32'(ReasonOutOfRange),
-          message: message_q.message,
-          source_intra: port
-      };
+
+  // NACK for GET data, once all of their packets are sent: a page without translation, or a failed read. It
+  // waits for room.
+  logic spoiled_q, data_ends;
+  reply_t nack_reply_q;
+  assign data_ends = sent[0] && queued.packet.vc && queued.packet.footer.last;
+  assign data_fail = state_q == StateNack && queue_empty && !nack_q;
 
   always_ff @(posedge clk) begin
-    reply_lost <= reply_put && !reply_room;
+    reply_lost <= reply_req.valid && !reply_room;
     read_error <= payload_valid && payload_ready && payload_bad;
+    if (!reply_req.valid && reply_room) nack_q <= 1'b0;
+    if (read_error && queued.packet.vc) spoiled_q <= 1'b1;
+    if (data_ends || data_fail) begin
+      nack_q    <= spoiled_q || read_error || data_fail;
+      spoiled_q <= 1'b0;
+    end
+    if (!nack_q) begin
+      nack_reply_q <= '{
+          nack: 1'b1,
+          node: queue_empty ? message_q.node :
+                {queued.packet.header.z, queued.packet.header.y, queued.packet.header.x},
+          port: queue_empty ? message_q.intra : queued.packet.header.intra,
+          channel: queue_empty ? message_q.local_domain : queued.domain,
+          value: 32'(ReasonOutOfRange),
+          message: queue_empty ? message_q.message : queued.packet.footer.message,
+          source_intra: port
+      };
+    end
     if (rst) begin
+      nack_q     <= 1'b0;
+      spoiled_q  <= 1'b0;
       reply_lost <= 1'b0;
       read_error <= 1'b0;
     end
   end
+
+  assign reply_put = reply_req.valid || nack_q;
+  assign reply_in  = reply_req.valid ? reply_req.item : nack_reply_q;
 
   fifo #(
       .WIDTH($bits(reply_t)),
@@ -511,7 +513,7 @@ module rdma_tx
   logic [2:0] data_ready;
   always_comb begin
     inject_req[0]       = queued.packet;
-    inject_req[0].valid = queue_valid && !sent_event_q;
+    inject_req[0].valid = queue_valid && !sent_event_q && !nack_q;
     inject_req[1]       = '{
         valid: reply_valid,
         vc: 1'b1,

@@ -25,47 +25,46 @@ module torus_arbiter #(
     $fatal(1, "torus_arbiter: TURN must be 2 to 16");
   end
 
-  // Requests at or above the current priority; the lowest of them, else the lowest of all.
-  logic [REQUESTS-1:0] above_q, high, after_high, after_all, after;
-  logic [REQUESTS-1:0] holder_q;  // of the turn; has the highest priority
-  logic over;
+  // The last request granted, and whether its turn is over. Requests at or above the first of the order have
+  // priority; a request is granted unless one ahead of it requests. Only that comparison is late in the cycle.
+  logic [REQUESTS-1:0] winner_q, above;
+  logic turned_q, over, granted;
 
   // Complete packets of the turn. The last grant is counted one cycle later, to keep its path short.
   logic [3:0] packets, packets_q;
-  logic granted_q, same_q, over_q;
-  logic [REQUESTS-1:0] tail_q;
+  logic granted_q, same_q;
+  logic [REQUESTS-1:0] tail_q, ahead;
 
-  // Bits above the lowest one that is set.
-  function automatic logic [REQUESTS-1:0] beyond(input logic [REQUESTS-1:0] bits);
-    for (int i = 0; i < REQUESTS; i++) beyond[i] = |(bits & ((REQUESTS'(1) << i) - 1'b1));
-  endfunction
-
-  assign high       = request & above_q;
-  assign after_high = beyond(high);
-  assign after_all  = beyond(request);
-  assign after      = |high ? after_high : after_all;
-  assign grant      = |high ? high & ~after_high : request & ~after_all;
-  assign holder     = holder_q;
-  assign over       = packets == 4'(TURN - 1) && |(request & holder_q & last);
+  always_comb begin
+    for (int i = 0; i < int'(REQUESTS); i++)
+      above[i] = |(winner_q & ((REQUESTS'(1) << i) - 1'b1)) || (winner_q[i] && !turned_q);
+    for (int i = 0; i < int'(REQUESTS); i++) begin
+      for (int j = 0; j < int'(REQUESTS); j++)
+        ahead[j] = j < i ? !above[i] || above[j] : j > i && !above[i] && above[j];
+      grant[i] = request[i] && (request & ahead) == 0;
+    end
+  end
+  assign holder  = turned_q ? '0 : winner_q;
+  assign over    = packets == 4'(TURN - 1) && |(request & holder & last);
+  assign granted = enable && |request;
 
   always_comb begin
     packets = packets_q;
-    if (granted_q) packets = over_q ? 4'd0 : (same_q ? packets_q : 4'd0) + 4'(|tail_q);
+    if (granted_q) packets = turned_q ? 4'd0 : (same_q ? packets_q : 4'd0) + 4'(|tail_q);
   end
 
   always_ff @(posedge clk) begin
-    granted_q <= enable && |request;
-    same_q    <= |(request & holder_q);
-    over_q    <= over;
+    granted_q <= granted;
+    same_q    <= |(request & holder);
     tail_q    <= grant & last;
     packets_q <= packets;
-    if (enable && |request) begin
-      holder_q <= over ? '0 : grant;
-      above_q  <= after | (over ? '0 : grant);
+    if (granted) begin
+      winner_q <= grant;
+      turned_q <= over;
     end
     if (rst) begin
-      above_q   <= '0;
-      holder_q  <= '0;
+      winner_q  <= '0;
+      turned_q  <= 1'b0;
       packets_q <= '0;
       granted_q <= 1'b0;
     end

@@ -56,24 +56,25 @@ module torus_output
   // The front word of an input granted in the last cycle is about to leave: the word behind it requests.
   // A header granted in the last cycle is not in busy_q yet: after a cycle in which one may have been
   // granted, no other header is. The space after a grant is known three cycles later.
-  logic [TorusInputs-1:0] request, header, last, picked, holder, grant_q;
-  logic [TorusVcs-1:0] busy_q, fresh_q, older_q, ends_q, open;
-  logic maybe_q, settled, room, held_on;
-
-  always_comb begin
-    for (int v = 0; v < int'(TorusVcs); v++)
-      open[v] = !maybe_q && !fresh_q[v] && !older_q[v] && !(busy_q[v] && !ends_q[v]) &&
-                !(atomic && busy_q[1-v] && !ends_q[1-v]);
-  end
-  assign settled = fresh_q == 0 && older_q == 0;
+  // The VCs open to headers and `settled` are registered: the arbitration fills the cycle.
+  logic [TorusInputs-1:0] keep, chase, request, last, picked, holder, grant_q;  // keep: payload or footer
+  logic [TorusVcs-1:0][TorusInputs-1:0] first;
+  logic [TorusVcs-1:0] busy_q, busy, fresh_q, closed, open_q;
+  logic settled_q, room, header;
 
   always_comb begin
     for (int i = 0; i < int'(TorusInputs); i++) begin
-      header[i]  = INPUTS[i] && (grant_q[i] ? next_head[i] && next_fits[i] && settled :
-                                 |(head[i] & open) && fits[i]);
-      request[i] = INPUTS[i] && (grant_q[i] ? next_body[i] : body[i]) || header[i];
-      last[i]    = grant_q[i] ? next_tail[i] : word[i].tail;
+      keep[i]  = INPUTS[i] && (grant_q[i] ? next_body[i] : body[i]);
+      chase[i] = INPUTS[i] && grant_q[i] && next_head[i] && next_fits[i];
+      for (int v = 0; v < int'(TorusVcs); v++) first[v][i] = INPUTS[i] && !grant_q[i] && head[i][v] && fits[i];
+      last[i]  = grant_q[i] ? next_tail[i] : word[i].tail;
     end
+    request = keep | (chase & {TorusInputs{settled_q}});
+    for (int v = 0; v < int'(TorusVcs); v++) request |= first[v] & {TorusInputs{open_q[v]}};
+    // A header may be granted: any requests, and no payload or footer of the input that keeps the output.
+    header = |chase && settled_q;
+    for (int v = 0; v < int'(TorusVcs); v++) header |= |first[v] && open_q[v];
+    header &= (keep & holder) == 0;
   end
 
   torus_arbiter #(
@@ -87,8 +88,7 @@ module torus_output
       .grant (picked),
       .holder
   );
-  assign grant   = grant_q;
-  assign held_on = |(request & ~header & holder);  // payload or footer of the input that keeps the output
+  assign grant = grant_q;
 
   logic [TorusVcs-1:0] heads, tails, ends;
   always_comb begin
@@ -98,24 +98,26 @@ module torus_output
     for (int i = 0; i < int'(TorusInputs); i++) begin
       heads[vc[i]] |= grant_q[i] && word[i].head;
       tails[vc[i]] |= grant_q[i] && word[i].tail;
-      ends[vc[i]]  |= request[i] && !header[i] && holder[i] && last[i];
+      ends[vc[i]]  |= keep[i] && holder[i] && last[i];
     end
+    busy = (busy_q | heads) & ~tails;
+    // VCs of a packet that goes on.
+    closed = busy & ~(room ? ends : '0);
   end
 
   always_ff @(posedge clk) begin
-    grant_q <= room ? picked : '0;
-    maybe_q <= room && |header && !held_on;
-    ends_q  <= room ? ends : '0;
-    busy_q  <= (busy_q | heads) & ~tails;
-    fresh_q <= heads;
-    older_q <= fresh_q;
+    grant_q   <= room ? picked : '0;
+    busy_q    <= busy;
+    fresh_q   <= heads;
+    settled_q <= heads == 0 && fresh_q == 0;
+    for (int v = 0; v < int'(TorusVcs); v++)
+      open_q[v] <= !(room && header) && !heads[v] && !fresh_q[v] && !closed[v] && !(atomic && closed[1-v]);
     if (rst) begin
-      grant_q <= '0;
-      maybe_q <= 1'b0;
-      ends_q  <= '0;
-      busy_q  <= '0;
-      fresh_q <= '0;
-      older_q <= '0;
+      grant_q   <= '0;
+      busy_q    <= '0;
+      fresh_q   <= '0;
+      settled_q <= 1'b1;
+      open_q    <= '1;
     end
   end
 

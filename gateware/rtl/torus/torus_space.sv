@@ -33,24 +33,33 @@ module torus_space
     output logic [10:0] half
 );
 
-  torus_words_t reserved_q, held;
+  torus_words_t reserved_q, more;  // words of the packet granted
+  logic [10:0] data_left;
+  logic [8:0] edge_left;  // before that packet
+  logic left_2, left_3, left_4;
   logic [9:0] avail_q;
   logic edges_q;
   logic [11:0] twice;
   logic [10:0] half_q;
 
-  assign held.data   = reserved_q.data + (reserve ? 10'(words) : '0);
-  assign held.header = reserved_q.header + (reserve ? (only ? 8'd1 : 8'd2) : '0);
+  assign more.data   = reserve ? 10'(words) : '0;
+  assign more.header = reserve ? (only ? 8'd1 : 8'd2) : '0;
+  // One carry chain each; `reserve` selects behind it.
+  assign data_left   = {1'b0, space.data} - {1'b0, reserved_q.data} - {1'b0, more.data};
+  assign edge_left   = {1'b0, space.header} - {1'b0, reserved_q.header};
+  assign left_4      = !edge_left[8] && edge_left[7:2] != 0;
+  assign left_3      = left_4 || (!edge_left[8] && edge_left[1:0] == 2'd3);
+  assign left_2      = left_4 || (!edge_left[8] && edge_left[1]);
   assign twice       = {1'b0, avail_q, 1'b0} - {2'b0, empty_space};
   assign avail       = avail_q;
   assign edges       = edges_q;
   assign half        = half_q;
 
   always_ff @(posedge clk) begin
-    reserved_q.data   <= held.data - 10'(leaves && !edge_word);
-    reserved_q.header <= held.header - 8'(leaves && edge_word);
-    avail_q           <= space.data > held.data ? space.data - held.data : '0;
-    edges_q           <= {1'b0, space.header} >= {1'b0, held.header} + 9'd2;
+    reserved_q.data   <= reserved_q.data + more.data - 10'(leaves && !edge_word);
+    reserved_q.header <= reserved_q.header + more.header - 8'(leaves && edge_word);
+    avail_q           <= data_left[10] ? '0 : data_left[9:0];
+    edges_q           <= !reserve ? left_2 : only ? left_3 : left_4;
     half_q            <= twice[11] ? '0 : twice[10:0];
     if (rst) begin
       reserved_q <= '0;

@@ -337,8 +337,8 @@ class Interface:
             self.events.append(self.end_event(message, COMPLETED, 0))
         return packets
 
-    def data_packets(self, get: dict, memory) -> list[list[int]]:
-        """GET data of an entry of the GET ring, or the NACK."""
+    def data_packets(self, get: dict, memory, failed: frozenset[int] = frozenset()) -> list[list[int]]:
+        """GET data of an entry of the GET ring, and the NACK. `failed`: unreadable packets, by number."""
         fields = {"vchan": torus.INJECT, "channel": get["reply_domain"], "type": torus.GET_DATA}
         fields |= dict(zip("xyz", get["node"], strict=True)) | {"intra": get["port"]}
         foot = {f"source_{axis}": at for axis, at in zip("xyz", self.me, strict=True)}
@@ -347,7 +347,11 @@ class Interface:
             torus.GET_DATA, get["node"], get["bytes"], get["reply"], get["address"], 0, get["domain"]
         )
         packets = self.cut(fields, foot, d, memory)
-        if packets is not None:
+        for number, packet in enumerate(self.partial):
+            if number in failed:
+                packet[-1] ^= 0xFFFFFFFF << 96
+                self.counters["read_errors"] += 1
+        if packets is not None and not failed:
             return packets
         nack = fields | {"channel": get["domain"], "type": torus.NACK, "address": OUT_OF_RANGE}
         return [*self.partial, torus.packet(nack, b"", foot | {"flags": 2}, ecc=False)]

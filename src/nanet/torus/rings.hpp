@@ -50,7 +50,7 @@ static_assert(sizeof(PutDescriptor) == 64 && offsetof(PutDescriptor, bytes) == 1
 inline constexpr std::uint32_t max_inline_bytes = 192;
 // Entries of the put ring that a descriptor takes, inline payload included.
 NANET_HD constexpr std::uint32_t put_entries(const PutDescriptor& d) {
-  return 1 + ((d.flags & put_flag::inline_payload) != 0 ? (d.bytes + 63) / 64 : 0);
+  return 1 + ((d.flags & put_flag::inline_payload) != 0 ? d.bytes / 64 + (d.bytes % 64 != 0) : 0);
 }
 
 struct alignas(32) GetEntry {

@@ -123,8 +123,8 @@ FAULTS = {
         "fit |= {1'b0, words} <= avail[l] && edges[l] &&",
         "fit |=",
     ),
-    "owner not exclusive": ("torus_output", "busy_q  <= (busy_q | heads) & ~tails;", "busy_q  <= '0;"),
-    "space not reserved": ("torus_space", "+ (reserve ? 10'(words) : '0)", ""),
+    "owner not exclusive": ("torus_output", "busy = (busy_q | heads) & ~tails;", "busy = '0;"),
+    "space not reserved": ("torus_space", "reserved_q.data + more.data", "reserved_q.data"),
 }
 
 

@@ -93,9 +93,9 @@ bool Interfaces::start(Port& p) {
       for (std::uint32_t k = 0; k < entries - 1; ++k)
         std::memcpy(job.inline_payload.data() + 64 * k, &p.memory.ring[(p.next + 1 + k) % put_entries_count],
                     std::min<std::size_t>(64, max_inline_bytes - 64 * k));
-    // A wrong number of inline bytes would hide the next descriptor: the ring is read up to the doorbell.
-    const std::uint32_t step =
-        d.bytes > max_inline_bytes && entries > 1 ? acquire(p.memory.header->doorbell) - p.next : entries;
+    // A wrong number of inline bytes may exceed the posted entries: the ring goes on behind the doorbell.
+    const std::uint32_t posted = acquire(p.memory.header->doorbell) - p.next;
+    const std::uint32_t step = d.bytes > max_inline_bytes ? std::min(entries, posted) : entries;
     p.next += step;
     p.lap += step;
     if (reason == Nack::none) {

@@ -241,6 +241,57 @@ TEST_F(InterfaceTest, WrongDescriptorsFailAtTheSender) {
   EXPECT_EQ(totals_.packets, 0u);
 }
 
+TEST_F(InterfaceTest, TooLongInlinePayloadsAreSkipped) {
+  std::vector<std::byte> to(64);
+  enter(1, 0, to.data(), 1 << 20, to.size(), right::remote_write);
+  PutDescriptor good = to_b(PacketType::put, 16);
+  good.flags |= put_flag::inline_payload;
+  PutDescriptor bad = good;
+  // Behind a doorbell for all: the payload has the entries of its bytes.
+  bad.bytes = 257;
+  post(bad);
+  PutDescriptor payload;
+  payload.local_address = 0x0101010101010101;
+  for (int k = 0; k < 5; ++k) post(payload);
+  post(good);
+  post(payload);
+  run();
+  // More bytes than entries posted: the ring goes on behind the doorbell.
+  bad.bytes = 0xFFFF'FFFF;
+  post(bad);
+  post(payload);
+  run();
+  post(good);
+  post(payload);
+  run();
+  for (int k = 0; k < 2; ++k) {
+    expect(0, EventType::failed, Nack::bad_length);
+    expect(0, EventType::completed);
+  }
+  expect(0, EventType{});
+  EXPECT_EQ(refused(Nack::bad_length), 2u);
+  EXPECT_EQ(totals_.packets, 4u);
+}
+
+TEST_F(InterfaceTest, MemoryThatGoesDuringAGetFailsItAtTheRequester) {
+  std::vector<std::byte> from(100'000), to(100'000);
+  enter(0, 0, to.data(), 1 << 20, to.size(), 0);
+  enter(1, 0, from.data(), 1 << 20, from.size(), right::remote_read);
+  post(to_b(PacketType::get, 100'000));
+  std::vector<Arrival> arrivals;
+  // The GET and one packet of data arrive.
+  while (totals_.packets < 2) {
+    interfaces_->transmit();
+    carrier_.step(64, arrivals);
+    for (const Arrival& a : arrivals) interfaces_->receive(a);
+    arrivals.clear();
+  }
+  side_[1].memory.table[0].valid = 0;
+  run();
+  expect(0, EventType::failed, Nack::out_of_range);
+  expect(0, EventType{});
+}
+
 TEST_F(InterfaceTest, WhatAClosedPortWouldAnswerFails) {
   std::vector<std::byte> from(64);
   enter(0, 0, from.data(), 1 << 20, from.size(), 0);
