@@ -210,7 +210,7 @@ def write_report(
         readout=outcome.readout,
         l0tp=outcome.l0tp,
         host=host.describe(),
-        config=config.toml(Demo, Trigger, Card, DetectorFile),
+        config=config.toml(Demo, Trigger, Card, DetectorFile, *([Final] if section.final else [])),
         detector=config[DetectorFile].detector,
         command=shlex.join(["nanet", *sys.argv[1:]]),
         when=when,
