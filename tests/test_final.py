@@ -353,12 +353,16 @@ def test_level_1_refuses_options_that_it_does_not_read(
     assert not list(tmp_path.iterdir())
 
 
-def test_options_that_do_not_fit_are_named(nanet: Callable[..., Any]) -> None:
+def test_options_that_do_not_fit_are_named(nanet: Callable[..., Any], tmp_path: Path) -> None:
     boards = ",".join(["127.0.0.1:7000"] * 4)
     trigger = ("trigger", "--device", "cpu", "--check")
     for arguments, text in (
         (("readout", "--final-boards", boards, "--farm", "127.0.0.1:9"), "final.latency_us"),
         (("demo", "--final", "--nodes", "2"), "demo.nodes = 2"),
+        ((*trigger, "--masks", "0/0/1/1"), "final.masks = '0/0/1/1': needs --final-boards"),
+        ((*trigger, "--input", "mep", "--farm", "127.0.0.1:9"), "level 1 has no such option"),
+        (("readout", "--farm", "127.0.0.1:9"), "final.farm = '127.0.0.1:9': needs --final-boards"),
+        (("demo", "--latency-us", "100"), "final.latency_us = 100: needs --final"),
         ((*trigger, "--choke", "5+1"), "final.choke = '5+1': needs --final-boards and --card gateware"),
         ((*trigger, "--final-boards", boards, "--close-ticks", "300"), "final.close_ticks = 300: needs"),
         (
@@ -377,6 +381,9 @@ def test_options_that_do_not_fit_are_named(nanet: Callable[..., Any]) -> None:
     ):
         assert text in nanet(*arguments, status=2).stderr
     nanet(*trigger, "--boards", "0,1", "--merge", "--segment-bytes", "12288")
+    # A file may serve boards, trigger and farm.
+    (tmp_path / "run.toml").write_text('[final]\nfarm = "127.0.0.1:9"\nmasks = "0/0/1/1"\n')
+    nanet(*trigger, "--config", "run.toml")
     with pytest.raises(UsageError, match=r"final\.boards \(--final-boards\) = .* need final\.farm"):
         final_settings(Final(final_boards=boards))
     for values, text in (
