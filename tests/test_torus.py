@@ -311,6 +311,8 @@ def test_bad_input_names_key_value_and_remedy(capsys: pytest.CaptureFixture[str]
         (("demo", "--program", "pvm"), "must be one of mpi, model"),
         (("sweep", "--program", "mpi"), "only torus demo"),
         (("lqcd", "--plots", "x"), "draws no figures"),
+        (("demo", "--engine", "rtl"), "--engine rtl: no option of torus demo, but of sweep, serve"),
+        (("curves", "--size", "2x2x2"), "no option of torus curves, but of sweep, demo, serve"),
     ):
         assert main(["torus", *arguments]) == 2
         assert part in capsys.readouterr().err
