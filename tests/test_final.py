@@ -130,8 +130,11 @@ def test_the_loop_by_hand_of_the_documentation(root: Path, nanet_program: str, t
     running: dict[str, subprocess.Popen[str]] = {}
     try:
         for command in commands:
-            program, name, *options = [values.get(w, w) for w in shlex.split(command, comments=True)]
+            program, *words = [values.get(w, w) for w in shlex.split(command, comments=True)]
+            if program == "kill":
+                continue
             assert program == "nanet"
+            name, *options = [word for word in words if word != "&"]
             running[name] = subprocess.Popen(
                 [nanet_program, name, *options, *more[name], "--json", f"{name}.json"], cwd=tmp_path,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
