@@ -245,6 +245,9 @@ def test_demo_carries_an_mpi_program(nanet) -> None:
     # Each rank sends six faces of 2 KiB per iteration.
     assert result["program"]["iterations"] == 600 and result["program"]["words"] > 600 * 8 * 6 * 128
     assert result["program"]["cells_damaged"] > 0
+    lines = done.stderr.splitlines()
+    assert "8 ranks are starting" in lines or any("of 600 iterations" in line for line in lines)
+    assert not any(line.startswith("0 of 600 iterations") for line in lines)
 
 
 def test_live_picture_marks_the_link_with_errors() -> None:

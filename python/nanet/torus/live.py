@@ -113,9 +113,8 @@ class View:
         assert self.tick is not None
         done = self.tick.count["iterations"]
         share = done / self.demo.iterations
-        return Text(
-            f"{bar(share, 40)} {done} of {self.demo.iterations} iterations   Ctrl-C ends early", style="dim"
-        )
+        state = self.demo.starting(self.tick.count) or f"{done} of {self.demo.iterations} iterations"
+        return Text(f"{bar(share, 40)} {state}   Ctrl-C ends early", style="dim")
 
 
 def summary(result: dict[str, Any]) -> Table:
