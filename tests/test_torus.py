@@ -250,6 +250,22 @@ def test_demo_carries_an_mpi_program(nanet) -> None:
     assert not any(line.startswith("0 of 600 iterations") for line in lines)
 
 
+def test_an_interrupted_program_is_no_wrong_result() -> None:
+    from nanet.torus.live import summary
+    from rich.console import Console
+
+    program = {"iterations": 0, "packets": 9, "cells_damaged": 0, "cells_resent": 0}
+    result = {
+        "program": program, "errors": {"node": 0, "port": 0, "word_rate": 0.01}, "complete": False,
+        "mean_cycles": 1.0, "p99_cycles": 1.0, "max_cycles": 1, "mpi": {"ranks": 8, "error": math.inf},
+    }  # fmt: skip
+    for stopped, said in ((True, "stopped before the end"), (False, "wrong result")):
+        console = Console(width=120, record=True, file=io.StringIO())
+        console.print(summary({**result, "stopped": stopped}))
+        text = console.export_text()
+        assert said in text and ("wrong" in text) != stopped
+
+
 def test_live_picture_marks_the_link_with_errors() -> None:
     from nanet.torus.demo import Demo
     from nanet.torus.live import View
