@@ -22,6 +22,7 @@ from nanet.config.values import trigger_masks
 from nanet.errors import UsageError
 from nanet.monitor.metrics import TriggerCollector, counters, family, present
 from nanet.monitor.state import State
+from nanet.report import run_report
 from nanet.report.counters import DECISIONS, of_card_trigger
 from nanet.report.final import (
     CARD_OUTCOMES,
@@ -105,6 +106,8 @@ def test_delayed_triggers_are_late_and_never_answered(nanet: Callable[..., Any],
     report = (tmp_path / "report" / "index.html").read_text()
     assert "Final trigger" in report
     assert "Slack of the triggers" in report
+    assert "% of the triggers answered<" in report
+    assert "[final]" in report and "masks = &quot;0/0/1/5&quot;" in report
 
 
 @pytest.mark.serial
@@ -127,8 +130,11 @@ def test_the_loop_by_hand_of_the_documentation(root: Path, nanet_program: str, t
     running: dict[str, subprocess.Popen[str]] = {}
     try:
         for command in commands:
-            program, name, *options = [values.get(w, w) for w in shlex.split(command, comments=True)]
+            program, *words = [values.get(w, w) for w in shlex.split(command, comments=True)]
+            if program == "kill":
+                continue
             assert program == "nanet"
+            name, *options = [word for word in words if word != "&"]
             running[name] = subprocess.Popen(
                 [nanet_program, name, *options, *more[name], "--json", f"{name}.json"], cwd=tmp_path,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
@@ -350,12 +356,16 @@ def test_level_1_refuses_options_that_it_does_not_read(
     assert not list(tmp_path.iterdir())
 
 
-def test_options_that_do_not_fit_are_named(nanet: Callable[..., Any]) -> None:
+def test_options_that_do_not_fit_are_named(nanet: Callable[..., Any], tmp_path: Path) -> None:
     boards = ",".join(["127.0.0.1:7000"] * 4)
     trigger = ("trigger", "--device", "cpu", "--check")
     for arguments, text in (
         (("readout", "--final-boards", boards, "--farm", "127.0.0.1:9"), "final.latency_us"),
         (("demo", "--final", "--nodes", "2"), "demo.nodes = 2"),
+        ((*trigger, "--masks", "0/0/1/1"), "final.masks = '0/0/1/1': needs --final-boards"),
+        ((*trigger, "--input", "mep", "--farm", "127.0.0.1:9"), "level 1 has no such option"),
+        (("readout", "--farm", "127.0.0.1:9"), "final.farm = '127.0.0.1:9': needs --final-boards"),
+        (("demo", "--latency-us", "100"), "final.latency_us = 100: needs --final"),
         ((*trigger, "--choke", "5+1"), "final.choke = '5+1': needs --final-boards and --card gateware"),
         ((*trigger, "--final-boards", boards, "--close-ticks", "300"), "final.close_ticks = 300: needs"),
         (
@@ -374,6 +384,9 @@ def test_options_that_do_not_fit_are_named(nanet: Callable[..., Any]) -> None:
     ):
         assert text in nanet(*arguments, status=2).stderr
     nanet(*trigger, "--boards", "0,1", "--merge", "--segment-bytes", "12288")
+    # A file may serve boards, trigger and farm.
+    (tmp_path / "run.toml").write_text('[final]\nfarm = "127.0.0.1:9"\nmasks = "0/0/1/1"\n')
+    nanet(*trigger, "--config", "run.toml")
     with pytest.raises(UsageError, match=r"final\.boards \(--final-boards\) = .* need final\.farm"):
         final_settings(Final(final_boards=boards))
     for values, text in (
@@ -503,6 +516,8 @@ def test_account_of_a_loop_with_a_card() -> None:
     assert loop["triggers_in_time_share"] == pytest.approx(0.8)
     assert (loop["latency_us"], loop["boards_latency_us"], loop["slack_us"]) == (200.0, 900.0, slack)
     assert "late 2" in loop_line(loop)
+    odd = {**loop, "latency_us": 96.93450000000001, "latency_wall_us": 74565.0}
+    assert loop_line(odd).startswith("L 96.93 µs (74.56 ms here) · ")
     assert loop["answered_share"] == 1.0  # the card's late decisions are no triggers for the board
     said = decisions_line(loop["card"])
     assert said == "10 decisions = 8 sent + 2 late; released at t + L + 10 to 11 cycles; differs 1"
@@ -515,6 +530,21 @@ def test_account_of_a_loop_with_a_card() -> None:
     assert values["nanet_final_releases_missed"] == {"": 3}
     assert values["nanet_final_releases_differing"] == {"": 1}
     assert len(values) == 1 + len(of_card_trigger(faults=True))
+
+
+def test_the_report_has_a_verdict_on_the_triggers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_report, "account_closes", lambda result: True)
+    result = {"frames_late": 0, "lost": {}, "bad_packets": {}, "deadline_us": 1e3, "latency_us": {}}
+    run = run_report.Run(
+        trigger=result, histograms={}, monitor={}, readout={}, l0tp={}, host={}, config="", command="",
+        when="", rate=1e7, speed=1.0,
+        final={"triggers_in_time_share": 1.0, "events_incomplete": 0, "events_twice": 0},
+    )  # fmt: skip
+    assert (True, "every trigger answered at t + L") in run_report.verdicts(run)
+    run.final |= {"triggers_in_time_share": 0.9542, "events_incomplete": 3}
+    assert (False, "95.42 % of the triggers answered") in run_report.verdicts(run)
+    run.final |= {"triggers_in_time_share": 1.0, "events_incomplete": 0, "events_twice": 1}
+    assert (False, "events answered twice") in run_report.verdicts(run)
 
 
 def test_the_trigger_prints_the_account_of_its_decisions() -> None:
@@ -533,7 +563,8 @@ def test_the_trigger_prints_the_account_of_its_decisions() -> None:
     assert console.export_text().splitlines() == [
         "final trigger: 20 decisions = 16 sent + 3 joined + 1 dead; kept 8.00 % of 200 primitives",
         "final trigger: 10 decisions = 7 sent + 2 choked + 1 held; released at t + L + 10 to 11 cycles; "
-        "time lost 1; kept 35.00 % of 20 primitives; slack p50 100.0 µs p99.9 80.0 µs min 70.0 µs",
+        "time lost 1; kept 35.00 % of 20 primitives; slack: median 100.0 µs, 99.9 % above 80.0 µs, "
+        "least 70.0 µs",
         "final trigger: 0 decisions = 0 sent; kept 0.00 % of 0 primitives; slack: no trigger",
         "final.choke: 40+2 was not reached: the run had 40 frames",
     ]

@@ -245,6 +245,25 @@ def test_demo_carries_an_mpi_program(nanet) -> None:
     # Each rank sends six faces of 2 KiB per iteration.
     assert result["program"]["iterations"] == 600 and result["program"]["words"] > 600 * 8 * 6 * 128
     assert result["program"]["cells_damaged"] > 0
+    lines = done.stderr.splitlines()
+    assert "8 ranks are starting" in lines or any("of 600 iterations" in line for line in lines)
+    assert not any(line.startswith("0 of 600 iterations") for line in lines)
+
+
+def test_an_interrupted_program_is_no_wrong_result() -> None:
+    from nanet.torus.live import summary
+    from rich.console import Console
+
+    program = {"iterations": 0, "packets": 9, "cells_damaged": 0, "cells_resent": 0}
+    result = {
+        "program": program, "errors": {"node": 0, "port": 0, "word_rate": 0.01}, "complete": False,
+        "mean_cycles": 1.0, "p99_cycles": 1.0, "max_cycles": 1, "mpi": {"ranks": 8, "error": math.inf},
+    }  # fmt: skip
+    for stopped, said in ((True, "stopped before the end"), (False, "wrong result")):
+        console = Console(width=120, record=True, file=io.StringIO())
+        console.print(summary({**result, "stopped": stopped}))
+        text = console.export_text()
+        assert said in text and ("wrong" in text) != stopped
 
 
 def test_live_picture_marks_the_link_with_errors() -> None:
@@ -311,6 +330,8 @@ def test_bad_input_names_key_value_and_remedy(capsys: pytest.CaptureFixture[str]
         (("demo", "--program", "pvm"), "must be one of mpi, model"),
         (("sweep", "--program", "mpi"), "only torus demo"),
         (("lqcd", "--plots", "x"), "draws no figures"),
+        (("demo", "--engine", "rtl"), "--engine rtl: no option of torus demo, but of sweep, serve"),
+        (("curves", "--size", "2x2x2"), "no option of torus curves, but of sweep, demo, serve"),
     ):
         assert main(["torus", *arguments]) == 2
         assert part in capsys.readouterr().err

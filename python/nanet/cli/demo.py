@@ -24,7 +24,7 @@ from nanet.report.output import account_closes, check_writable, console, working
 from nanet.run import host
 from nanet.run.core_options import check_late, core_options
 from nanet.run.demo import Chain, Outcome
-from nanet.run.final_trigger import check_card_options
+from nanet.run.final_trigger import check_card_options, refuse_final_options
 from nanet.run.namespaces import enter_user_namespace, in_user_namespace
 from nanet.run.process import StopFlag, stop_signals
 
@@ -61,6 +61,8 @@ def demo(
     settings = core_options(config)
     section = config[Demo]
     check_final(section, config[Card], config[Final])
+    if not section.final:
+        refuse_final_options(config, "needs --final")
     if section.network:
         enter_user_namespace(sys.argv)
     check_writable(json=json_file)
@@ -210,7 +212,7 @@ def write_report(
         readout=outcome.readout,
         l0tp=outcome.l0tp,
         host=host.describe(),
-        config=config.toml(Demo, Trigger, Card, DetectorFile),
+        config=config.toml(Demo, Trigger, Card, DetectorFile, *([Final] if section.final else [])),
         detector=config[DetectorFile].detector,
         command=shlex.join(["nanet", *sys.argv[1:]]),
         when=when,

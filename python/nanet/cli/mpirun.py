@@ -24,7 +24,9 @@ def mpirun(
     command: Annotated[
         list[str], typer.Argument(metavar="PROGRAM [ARGS]...", help="MPI program with its arguments.")
     ],
-    processes: Annotated[int, typer.Option("-n", "--processes", min=1, help="Number of processes.")] = 2,
+    processes: Annotated[
+        int, typer.Option("-n", "-np", "--processes", min=1, help="Number of processes.")
+    ] = 2,
     mpi: Annotated[
         str | None,
         typer.Option(

@@ -21,6 +21,7 @@ from nanet.report import log
 from nanet.report.output import check_writable, console, write_json
 from nanet.run import host
 from nanet.run.core_options import usable_cpus
+from nanet.run.final_trigger import refuse_final_options
 from nanet.run.process import status_writer, stop_signals
 
 POLL_S = 0.1
@@ -84,6 +85,8 @@ def readout(
         "detector": of_core,
         **final_settings(config[Final]),
     }
+    if not config[Final].final_boards:
+        refuse_final_options(config, "needs --final-boards")
     out = console(json_file)
     with contextlib.ExitStack() as stack:
         status = stack.enter_context(status_writer(status_file))

@@ -8,11 +8,13 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
+import attrs
 import typer
 
 from nanet.cli.options import JsonFile, options
 from nanet.config import values
 from nanet.config.file import Config
+from nanet.config.options import flag_of
 from nanet.config.sections import Torus
 from nanet.errors import UsageError, describe_os_error, near
 from nanet.report.output import check_writable, console, write_json
@@ -25,6 +27,24 @@ WHAT = {
     "lqcd": "bandwidth that lattice QCD requires, and what links give",
     "serve": "cards for MPI programs, until interrupted",
 }
+# Options of the section that each of them reads.
+READS = {
+    "sweep": {"engine", "size", "traffic", "load", "payload", "link", "vc_rule", "injection", "buffer",
+              "cycles", "warm", "seed"},
+    "demo": {"size", "vc_rule", "injection", "buffer", "seed", "iterations", "errors"},
+    "curves": set(),
+    "lqcd": {"gflops"},
+    "serve": {"engine", "size", "link", "vc_rule", "injection", "buffer", "seed"},
+}  # fmt: skip
+
+
+def _check_reads(config: Config, what: str) -> None:
+    """UsageError for an option of the command line without effect; a file may serve several of them."""
+    for name, value in config.given(Torus).items():
+        if name not in READS[what]:
+            those = ", ".join(other for other, names in READS.items() if name in names)
+            flag = flag_of(getattr(attrs.fields(Torus), name))
+            raise UsageError(f"{flag} {value}: no option of torus {what}, but of {those}")
 
 
 @options(Torus)
@@ -60,6 +80,7 @@ def torus(
     """Model of a 3D torus: packets as events, in cycles (docs/torus.md)."""
     if what not in WHAT:
         raise UsageError(f"torus {what}: must be one of {', '.join(WHAT)}{near(what, list(WHAT))}")
+    _check_reads(config, what)
     if plots is not None and what in ("lqcd", "serve"):
         raise UsageError(f"--plots {plots}: torus {what} draws no figures; sweep and curves do")
     if control is not None and what != "serve":
@@ -335,7 +356,13 @@ def _lqcd(settings: Torus, out: Any, folder: Path | None) -> dict[str, Any]:
     balance = lqcd.balanced(settings.gflops, halos)
     _table(
         out,
-        ("link", "host interface", "GB/s", "rows in balance", "Gflop/s per GPU in balance"),
+        (
+            "link",
+            "host interface",
+            "GB/s, least of the rows",
+            "rows in balance",
+            "Gflop/s per GPU for all rows",
+        ),
         [list(row.values()) for row in balance],
     )
     return {

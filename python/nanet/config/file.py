@@ -52,6 +52,10 @@ class Config:
         """Overrides values, as the command line does."""
         self.overrides.setdefault(section, {}).update(values)
 
+    def given(self, section: type[Section]) -> dict[str, Any]:
+        """Values of a section that the command line gave, by name of the field."""
+        return dict(self.overrides.get(section, {}))
+
     def where(self) -> str:
         """The file as prefix of an error; empty without one."""
         return f"{self.path}: " if self.path else ""

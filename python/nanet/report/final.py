@@ -91,8 +91,8 @@ def slack_words(slack: Mapping[str, Any]) -> str:
     if not slack.get("n"):
         return "slack: no trigger"
     return (
-        f"slack p50 {microseconds(slack['p50'])} p99.9 {microseconds(slack['p0_1'])} "
-        f"min {microseconds(slack['min'])}"
+        f"slack: median {microseconds(slack['p50'])}, 99.9 % above {microseconds(slack['p0_1'])}, "
+        f"least {microseconds(slack['min'])}"
     )
 
 
@@ -100,12 +100,13 @@ def loop_line(loop: Mapping[str, Any]) -> str:
     """The closed loop in one line."""
     from nanet.report.tables import count, duration
 
-    here = f" ({duration(loop['latency_wall_us'])} here)" if loop["latency_wall_us"] else ""
+    latency, wall = (float(f"{loop[key] or 0:.4g}") for key in ("latency_us", "latency_wall_us"))
+    here = f" ({duration(wall)} here)" if wall else ""
     late = loop["late"] + (loop["card"]["late"] if "card" in loop else 0)
     share = loop["answered_share"]
     answered = "no trigger for the boards" if share is None else f"boards answered {100 * share:.2f} %"
     return (
-        f"L {duration(loop['latency_us'])}{here} · kept {100 * loop['kept_share']:.2f} % · "
+        f"L {duration(latency)}{here} · kept {100 * loop['kept_share']:.2f} % · "
         f"{slack_words(loop['slack_us'])} · late {count(late)} · "
         f"dead {100 * loop['dead_share']:.2f} % · {answered}"
     )

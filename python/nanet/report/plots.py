@@ -213,9 +213,12 @@ def rate_over_time(times: Sequence[float], events: Sequence[float], lost: Sequen
     """Events per second of wall-clock time over the run, with marks at lost packets and late frames."""
     figure, axes = _figure(4.6, 3.1)
     t, n = np.asarray(times, dtype=float), np.asarray(events, dtype=float)
+    name = "million"
     if len(t) > 2 and (np.diff(t) > 0).all():
         t = t - t[0]
-        rate = np.diff(n) / np.diff(t) / 1e6
+        rate = np.diff(n) / np.diff(t)
+        unit, name = (1e6, "million") if rate.max() >= 1e6 else (1e3, "thousand")
+        rate = rate / unit
         axes.stairs(rate, t, baseline=0, fill=True, color=SERIES[0], alpha=0.3)
         axes.stairs(rate, t, baseline=None, color=SERIES[0], linewidth=1.4)
         for at in t[1:][np.diff(np.asarray(lost, dtype=float)) > 0]:
@@ -223,7 +226,7 @@ def rate_over_time(times: Sequence[float], events: Sequence[float], lost: Sequen
         axes.set_xlim(0, t[-1])
         axes.set_ylim(0, max(rate.max(), 1e-6) * 1.15)
     axes.set_xlabel("seconds of the run")
-    axes.set_ylabel("million events / s")
+    axes.set_ylabel(f"{name} events / s")
     return svg(figure, "Rate over the run")
 
 

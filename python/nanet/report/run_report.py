@@ -115,6 +115,13 @@ def verdicts(run: Run) -> list[tuple[bool, str]]:
     if l0tp.get("primitives_expected"):
         share = l0tp["primitives_paired"] / l0tp["primitives_expected"]
         found.append((share >= 0.999, f"{100 * share:.2f} % of the true events answered in time"))
+    if loop := run.final:
+        share = loop["triggers_in_time_share"]
+        whole = share == 1.0 and not loop["events_incomplete"]
+        text = "every trigger answered at t + L" if whole else f"{100 * share:.2f} % of the triggers answered"
+        found.append((whole, text))
+        if loop["events_twice"]:
+            found.append((False, "events answered twice"))
     figures = gateware_figures(result)
     if not (figures["events"] if figures else total.get("n")):
         found.append((False, "nothing was measured"))
@@ -242,7 +249,8 @@ def _final(run: Run) -> str:
          f"{count(loop['events_incomplete'])}, {count(loop['events_twice'])}, "
          f"{count(loop['events_untriggered'])}"),
         *((f"kept of {count(row['expected'])} true events with {row['rings']}"
-           f"{' or more' if row['rings'] == 3 else ''} rings", f"{row['kept'] / row['expected']:.2%}")
+           f"{' or more' if row['rings'] == 3 else ''} {'ring' if row['rings'] == 1 else 'rings'}",
+           f"{100 * row['kept'] / row['expected']:.2f} %")
           for row in loop["kept_by_rings"] if row["expected"]),
     ]  # fmt: skip
     slack = _figure(

@@ -52,7 +52,7 @@ from nanet.run.namespaces import End, Namespaces, available
 from nanet.run.placement import placement_of
 from nanet.run.ports import free_port_pair, free_ports
 
-START_S = 20.0  # a program without output for this time has failed
+START_S = 60.0  # a program without output for this time has failed; one that ends is noticed at once
 END_S = 20.0
 TRIAL_S = 0.5
 TRIAL_SPEED = 0.5  # more than two cores sustain
@@ -167,8 +167,9 @@ class Program:
         """Waits for the first output. UsageError with the program's message if it did not start."""
         self._said.wait(START_S)
         if not self.last and not self.final:
+            busy = f"no status in {START_S:g} s; is this host overloaded?" if self.running() else ""
             self.kill()
-            raise UsageError(f"nanet {self.name} did not start: {self.complaint()}")
+            raise UsageError(f"nanet {self.name} did not start: {busy or self.complaint()}")
 
     def complaint(self) -> str:
         """Last line of the program's output."""

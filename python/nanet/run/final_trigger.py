@@ -23,6 +23,15 @@ WITHOUT_LEVEL1: dict[type[Section], tuple[str, ...]] = {
 }
 
 
+def refuse_final_options(config: Config, remedy: str, where: str = "command line: ") -> None:
+    """UsageError for an option of the final trigger on the command line without effect there.
+
+    A section of the file may serve several programs. where, remedy: the text around key and value.
+    """
+    for name, value in config.given(Final).items():
+        raise UsageError(f"{where}{named(Final, name)} = {value!r}: {remedy}")
+
+
 def check_card_options(final: Final, releases: bool, remedy: str) -> None:
     """UsageError for options of a card that releases the triggers. remedy: options that give one."""
     for name, value in (("choke", final.choke), ("close_ticks", final.close_ticks)):
@@ -36,6 +45,7 @@ def final_settings(config: Config, settings: Mapping[str, Any]) -> dict[str, Any
     releases = bool(final.final_boards) and config[Card].card == "gateware"
     check_card_options(final, releases, "--final-boards and --card gateware")
     if not final.final_boards:
+        refuse_final_options(config, "needs --final-boards")
         return {}
     given, boards = len(endpoints(final.final_boards)), settings["boards"].bit_count() or 1
     if given != boards:
@@ -57,3 +67,4 @@ def check_level1(config: Config) -> None:
             if (value := getattr(values, name)) != getattr(default, name):
                 text = f"trigger.input = 'mep' with {named(section, name)} = {value!r}"
                 raise UsageError(f"{text}: level 1 has no such option: leave it out")
+    refuse_final_options(config, "level 1 has no such option: leave it out", "trigger.input = 'mep' with ")

@@ -124,9 +124,15 @@ class Demo:
             **{key: tick.count[key] for key in ("cycles", "mean_cycles", "p99_cycles", "max_cycles")},
         }
 
+    def starting(self, count: Mapping[str, Any]) -> str:
+        """What a program without iterations waits for; empty once it runs."""
+        return ""
+
     def line(self, tick: Tick) -> str:
         """The state as one line, for output without a terminal."""
         now = tick.count
+        if waits := self.starting(now):
+            return waits
         return (
             f"{now['iterations']} of {self.iterations} iterations  busiest link {tick.loads.max():.3f}  "
             f"cells damaged {now['cells_damaged']}  sent again {now['cells_resent']}"

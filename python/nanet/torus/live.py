@@ -113,27 +113,28 @@ class View:
         assert self.tick is not None
         done = self.tick.count["iterations"]
         share = done / self.demo.iterations
-        return Text(
-            f"{bar(share, 40)} {done} of {self.demo.iterations} iterations   Ctrl-C ends early", style="dim"
-        )
+        state = self.demo.starting(self.tick.count) or f"{done} of {self.demo.iterations} iterations"
+        return Text(f"{bar(share, 40)} {state}   Ctrl-C ends early", style="dim")
 
 
 def summary(result: dict[str, Any]) -> Table:
     """Figures of a finished demo."""
     table = Table(box=None, padding=(0, 2, 0, 0), show_header=False)
     program, errors = result["program"], result["errors"]
-    mpi = result.get("mpi")
+    mpi, stopped = result.get("mpi"), result.get("stopped") and not result["complete"]
     if mpi:
         table.add_row("iterations", count(program["iterations"]), f"of an MPI program, {mpi['ranks']} ranks")
         exact = "equal to the exact solution" if result["complete"] else "wrong result"
-        table.add_row("result", "", f"{exact}, largest error {mpi['error']:.1e}")
+        text = f"{exact}, largest error {mpi['error']:.1e}"
+        table.add_row("result", "", "none: stopped before the end" if stopped else text)
         table.add_row("packets", count(program["packets"]), "delivered")
     else:
         took = f"{result['microseconds']:,.0f} µs in the model"
         table.add_row("iterations", count(program["iterations"]), took)
         table.add_row(
             "packets", count(program["packets"]),
-            "every one delivered once" if result["complete"] else f"of {count(result['packets_expected'])}",
+            "every one delivered once" if result["complete"] else f"of {count(result['packets_expected'])}"
+            + (", stopped before the end" if stopped else ""),
         )  # fmt: skip
         table.add_row("accepted", f"{result['accepted']:.3f}", "words per node and cycle")
     table.add_row(

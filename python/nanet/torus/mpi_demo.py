@@ -115,6 +115,10 @@ class MpiDemo(Demo):
         iterations = self.progress.stat().st_size
         return {**self.cards.progress(), "iterations": iterations, "done": status is not None}
 
+    def starting(self, count: Mapping[str, Any]) -> str:
+        """The start of many ranks takes a while on few cores."""
+        return "" if count["iterations"] else f"{self.nodes} ranks are starting"
+
     def choose_link(self, words: np.ndarray) -> None:
         """The busiest link X+ or Y+: ranks take any nodes, so a given link may carry nothing."""
         if (loads := words.reshape(self.nodes, 6)[:, :2]).any():

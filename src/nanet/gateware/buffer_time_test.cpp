@@ -20,7 +20,7 @@ namespace flag = wire::mgp::flag;
 constexpr std::uint8_t burst = 7;
 constexpr Frame frames = 20;
 constexpr Frame further = 60;  // beyond the timeout; the end of the run closes open frames
-constexpr std::uint8_t locked_in_burst = 3;
+constexpr std::uint8_t locked_in_burst = 3, locked_lost = 5;
 
 struct NoTriggers final : card::TriggerObserver {
   void answered(std::span<const std::byte>) noexcept override {}
@@ -185,9 +185,14 @@ TEST(BufferTime, PacketsOlderThanLatencyAreCounted) {
   EXPECT_GE(seen.out_of_time, frames * 3);  // the first packet of a frame takes about ten periods
 }
 
-TEST(BufferTime, ABurstWithoutSobIsCounted) {
+TEST(BufferTime, ABurstWithoutSobIsCountedAndMerged) {
   const Seen seen = run_card({.sob = false});
   EXPECT_FALSE(seen.headers.empty());
+  for (const contract::FrameHeader& h : seen.headers) {
+    EXPECT_EQ(h.layout, contract::Layout::merged);
+    EXPECT_EQ(h.ttc, locked_lost);
+    EXPECT_EQ(h.complete, 0xF);
+  }
   EXPECT_EQ(seen.burst_mismatch, 1u);
   EXPECT_EQ(seen.out_of_time, 0u);
 }

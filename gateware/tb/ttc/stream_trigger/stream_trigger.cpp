@@ -43,7 +43,8 @@ int main(int argc, char** argv) {
   ttc::Line line(4 * period_cycles);
   std::map<Timestamp, unsigned> held;    // triggers to come
   std::map<long, std::uint64_t> delays;  // cycles from t + L to the pulse
-  std::uint64_t start = 0, sob = 0, pulses = 0, specials_seen = 0;
+  constexpr std::uint64_t soon = 40;     // periods: a frame of TTC, the receiver, the retimer
+  std::uint64_t start = 0, sob = 0, eob = 0, pulses = 0, sob_seen = 0, eob_seen = 0;
 
   dut->word_valid = dut->sent = dut->discarded = dut->burst_begins = dut->reg_request = 0;
   dut->sender_next = dut->burst_base = 0;
@@ -61,7 +62,11 @@ int main(int argc, char** argv) {
     CHECK(dut->trigger_timestamp - dut->stamp <= 1 || kind == 0x22, "stamp %u in period %u", dut->stamp,
           dut->trigger_timestamp);
     if (kind >= 0x20) {
-      ++specials_seen;
+      const bool begins = kind == 0x22;
+      CHECK(begins || kind == 0x23, "special type %x", kind);
+      const std::uint64_t after = line.period() - (begins ? sob : eob);
+      CHECK(after < soon, "type %x %lu periods after its frame", kind, after);
+      ++(begins ? sob_seen : eob_seen);
       return;
     }
     const Timestamp t = dut->trigger_timestamp - latency;
@@ -206,7 +211,10 @@ int main(int argc, char** argv) {
       }
     }
     while (!held.empty()) cycle();
-    while (now() % 256 < 30 || now() % 256 > 200) cycle();
+    // Neither this period nor the one L before lies near the edge of a frame: the unit is some periods
+    // behind.
+    const auto inside = [](Timestamp t) { return t % 256 >= 30 && t % 256 <= 200; };
+    while (!inside(now()) || !inside(now() - latency)) cycle();
     place(burst, now() / 256 + 1);  // ahead, in time, too old, of another burst
     place(burst, now() / 256);
     place(burst, (now() - latency) / 256);
@@ -216,7 +224,8 @@ int main(int argc, char** argv) {
           "%u frames to close in period %u", dut->close_frames, now());
     CHECK(dut->overdue_valid && dut->overdue_frame == (now() - answer_ticks) / 256,
           "answers overdue up to frame %u in period %u", dut->overdue_frame, now());
-    line.send({false, ttc::end_of_burst}, line.period() + 2);
+    eob = line.period() + 2;
+    line.send({false, ttc::end_of_burst}, eob);
     idle(2000);
   }
   // A burst without SOB: its packets are placed, its decisions untimed. The next one has time again.
@@ -241,8 +250,8 @@ int main(int argc, char** argv) {
   while (!held.empty()) cycle();
   CHECK(counter(burst_mismatch) == 1 && counter(out_of_time) == 2 * bursts, "%u mismatches, %u out of time",
         counter(burst_mismatch), counter(out_of_time));
-  CHECK(pulses >= wanted && specials_seen == 2 * bursts + 1, "%lu pulses, %lu SOB and EOB", pulses,
-        specials_seen);
+  CHECK(pulses >= wanted && sob_seen == bursts + 1 && eob_seen == bursts, "%lu pulses, %lu SOB, %lu EOB",
+        pulses, sob_seen, eob_seen);
   CHECK(delays.size() <= 2 && delays.rbegin()->first - delays.begin()->first <= 1, "releases from %ld to %ld",
         delays.begin()->first, delays.rbegin()->first);
   CHECK(counter(primitives) == given && counter(decisions) == given, "%u of %lu primitives",

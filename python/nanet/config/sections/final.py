@@ -74,7 +74,8 @@ class Final(Section):
     )
     masks: str = option(
         "0x3000/0x3000/1/1,0/0/2/100",
-        "Triggers by primitive ID, up to 16 by commas: CARE/VALUE/TYPE/N; every Nth match passes.",
+        "Triggers by primitive ID, up to 16 by commas: CARE/VALUE/TYPE/N; every Nth match passes. The "
+        "default selects three or more rings, and one primitive in 100.",
         check=check_of(values.trigger_masks),
         words=True,
         to_core=values.trigger_masks,

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <ctime>
 #include <system_error>
 
 #include "nanet/contract/atomic.hpp"
@@ -24,7 +25,8 @@ using wire::PortState;
 
 namespace {
 
-constexpr Nanoseconds open_limit = 10'000'000'000;
+// The torus is one process beside all ranks: many of them on few cores start slowly.
+constexpr Nanoseconds claim_limit = 1'000'000'000, open_limit = 60'000'000'000;
 
 [[noreturn]] void fail(int error, const std::string& what) {
   throw std::system_error(error, std::generic_category(), what);
@@ -124,7 +126,7 @@ std::uint32_t Job::claim(const Address* wanted) {
     release(c.port[port].pid, static_cast<std::uint32_t>(getpid()));
     return true;
   };
-  const Nanoseconds end = os::monotonic_now() + open_limit / 10;
+  const Nanoseconds end = os::monotonic_now() + claim_limit;
   std::uint32_t port = 0;
   if (wanted != nullptr) {
     if (!find(*wanted, port)) fail(EADDRNOTAVAIL, "the address is no port of this torus");
@@ -166,7 +168,9 @@ JobPort::JobPort(Job& job, std::uint32_t index, const std::string& bell, bool di
   const Nanoseconds end = os::monotonic_now() + open_limit;
   while (state_of(entry) == PortState::announced) {
     if (!job_.alive() || os::monotonic_now() > end) fail(ENETDOWN, "the torus does not answer");
-    sched_yield();
+    // Ranks that only yield would leave the torus little time.
+    constexpr timespec pause{0, 200'000};
+    nanosleep(&pause, nullptr);
   }
   if (state_of(entry) != PortState::open) fail(ENETDOWN, "the torus has refused the port");
   native = acquire(entry.native) != 0;
