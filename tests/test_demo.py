@@ -19,7 +19,7 @@ from nanet.cli import replay
 from nanet.config.file import Config
 from nanet.config.sections import Card, Demo, Trigger
 from nanet.errors import UsageError
-from nanet.report import output, plots, run_report, tables
+from nanet.report import neighbours, output, plots, run_report, tables
 from nanet.run import demo, live
 from nanet.run.placement import placement_of
 from rich.console import Console
@@ -42,7 +42,8 @@ def test_demo_runs_the_chain_and_leaves_a_report(nanet, tmp_path: Path) -> None:
     assert "report: out/index.html" in done.stdout
     page = (tmp_path / "out" / "index.html").read_text()
     assert_self_contained(page)
-    assert "node 0: frames sent" in page and "{&#x27;" not in page  # tables show no Python values
+    assert "of these with a primitive" in page and "{&#x27;" not in page  # tables show no Python values
+    assert "latency unknown" not in page and "buffer bytes" not in page  # no bare counters
     if browser.find() is not None:
         asyncio.run(assert_readable_on_a_phone(tmp_path / "out" / "index.html", tmp_path))
 
@@ -162,6 +163,36 @@ def test_faults_in_the_demo_are_named(nanet, tmp_path: Path) -> None:
     assert result["lost"]["missing"] > 0
     assert sum(result["bad_packets"].values()) > 0
     assert result["frames_incomplete"] > 0
+
+
+def test_neighbours_name_what_they_counted_and_losses_only_where_there_are_any() -> None:
+    node = {"node": 0, "to": "a:1", "frames": 90, "frames_sent": 100, "frames_late": 0, "frames_missing": 10}
+    sent = {
+        "events_sent": 1000, "frames_sent": 100, "packets_sent": 400, "bytes_sent": 2_000_000, "bursts": 1,
+        "events_per_s": 5e3, "behind_max_us": 0.0, "faults": {"drop": 7, "dup": 0}, "nodes": [node],
+        "send_errors": {"refused": 2}, "messages": 400, "threads": 1,
+    }  # fmt: skip
+    rows = dict(neighbours.readout_rows(sent))
+    assert rows["packets dropped on purpose"] == "7" and rows["send error: refused"] == "2"
+    assert rows["payload"] == "2.0 MB" and not any("twice" in name or "node" in name for name in rows)
+
+    received = {
+        "frames": 90, "frames_late": 2, "frames_missing": 10, "primitives": 960, "rings": [50, 400, 300, 210],
+        "primitives_expected": 1000, "primitives_paired": 950, "duplicates": 0, "out_of_order": 3,
+        "unpaired": {"merged_with_neighbour": 0, "frame_late": 50}, "unexpected": {"other": 10},
+        "bad_packets": {"bad_source": 4}, "socket_overflow": 0, "latency_unknown": 0, "stamps": "kernel",
+        "nodes": [node, {**node, "node": 1, "frames_missing": 0}], "buffer_bytes": 212_992,
+    }  # fmt: skip
+    rows = dict(neighbours.l0tp_rows(received))
+    assert rows["of these with a primitive"] == "950 (95.00%)"
+    assert rows["without: the frame was late"] == "50"
+    assert rows["primitives with 1 ring"] == "400" and rows["primitives with 3 or more rings"] == "210"
+    assert rows["frames answered out of order"] == "3" and rows["bad packet: bad source"] == "4"
+    assert rows["node 0: missing"] == "10" and "node 1: missing" not in rows
+    shown = " ".join(rows)
+    assert all(name not in shown for name in ("dropped by the kernel", "stamps", "buffer", "8 ns"))
+    received |= {"primitives_expected": None, "primitives_paired": None}  # without the truth
+    assert "of these with a primitive" not in dict(neighbours.l0tp_rows(received))
 
 
 def test_shares_sum_the_fine_bins() -> None:

@@ -431,6 +431,26 @@ def test_another_detector_is_refused(made: dict[str, Any], nanet: Any) -> None:
     nanet("export", capture, "rings.parquet", "--detector", "hexagonal", "--out", "run.root")
 
 
+def test_tables_of_another_detector_are_refused(made: dict[str, Any]) -> None:
+    """In notebooks: hexagonal has fewer channels than NA62's, so its PM IDs alone would pass."""
+    _, hexagonal, capture, truth_file, _ = made["hexagonal"]
+    events = analysis.read_events(capture, detector="hexagonal")
+    wanted = re.escape(f"events: of {hexagonal.name} ({hexagonal.digest}), not of {NA62_NAME}")
+    for call in (lambda: analysis.reconstruct(events), lambda: analysis.draw_event(events)):
+        with pytest.raises(UsageError, match=wanted):
+            call()
+    rings = analysis.reconstruct(events, detector="hexagonal")
+    own = analysis.ring_table(events, [0], [0.0], [0.0], [100.0], [8])
+    truth = analysis.read_truth(truth_file)
+    assert analysis.evaluate(truth, rings).result()["efficiency"]["1"] > 0.9
+    na62_truth = analysis.read_truth(made["na62"][3])
+    for table in (rings, own):
+        with pytest.raises(UsageError, match=re.escape(f"rings: of {hexagonal.name} (")):
+            analysis.evaluate(na62_truth, table)
+    unnamed = events.replace_schema_metadata(None)  # made elsewhere
+    analysis.reconstruct(unnamed, detector="hexagonal")
+
+
 def test_combinations_without_a_detector_are_refused(nanet: Any, tmp_path: Path) -> None:
     (tmp_path / "mask.toml").write_text("mask = [1]")
     for more, message in (

@@ -14,6 +14,7 @@ from nanet.detector import Detector, as_detector
 from nanet.errors import UsageError
 from nanet.files import rings as ring_files
 from nanet.files import truth as truth_files
+from nanet.files.provenance import check_table, marked, same_detector
 from nanet.files.tables import need, offsets_and_values
 
 MOST_HITS = 128  # of an event, as in the trigger
@@ -148,6 +149,9 @@ def _reconstruct_events(
     **parameters: float,
 ) -> pa.Table:
     need(events, "events", ("burst", "event", "timestamp", "fine_time", "pm"), "the result of read_events")
+    other = as_detector(detector)
+    core = other.core() if other else None
+    check_table("events", events, core)
     first, pm = offsets_and_values(events["pm"])
     found = reconstruct_hits(first, pm, algorithm, device=device, detector=detector, **parameters)
     none = np.ones(events.num_rows, dtype=bool)
@@ -166,7 +170,7 @@ def _reconstruct_events(
     columns |= {"ring": both("ring", ring_files.NO_RING), "n_rings": both("n_rings", 0)}
     columns |= {"n_hits": both("n_hits", 0), "event_hits": np.diff(first)[row]}
     columns["primitive"] = np.zeros(len(row), dtype=np.uint16)
-    return ring_files.table(columns)
+    return marked(ring_files.table(columns), core)
 
 
 def _events(table: pa.Table, no_ring: int) -> Any:
@@ -186,5 +190,6 @@ def evaluate(truth: pa.Table, rings: pa.Table) -> Any:
 
     need(truth, "truth", truth_files.RING_SCHEMA.names, "the result of read_truth")
     need(rings, "rings", ring_files.SCHEMA.names, "the result of read_rings or reconstruct")
+    same_detector("rings", rings, "truth", truth)
     found, true = _events(rings, ring_files.NO_RING), _events(truth, truth_files.NO_RING)
     return comparison.compare(true, found, comparison.bounds_from_counts(true.rings.hits))

@@ -12,6 +12,7 @@ from nanet.errors import UsageError
 from nanet.files import rings as ring_files
 from nanet.files import truth as truth_files
 from nanet.files.captures import EVENT_SCHEMA
+from nanet.files.provenance import check_table
 from nanet.files.tables import need
 
 LSB_NS = 0.097464731802
@@ -94,6 +95,8 @@ def event(
     rings of the nearest true event are used, up to 5 ns away. detector: as in pm_positions.
     """
     need(events, "events", EVENT_SCHEMA.names, "the result of read_events")
+    other = as_detector(detector)
+    check_table("events", events, other.core() if other else None)
     if rings is not None:
         need(rings, "rings", ring_files.SCHEMA.names, "the result of read_rings or reconstruct")
     if truth is not None:

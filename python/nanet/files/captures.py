@@ -20,7 +20,7 @@ from nanet.config.values import board_mask
 from nanet.detector import Detector, as_detector
 from nanet.errors import DataWarning, UsageError, describe_os_error
 from nanet.files.pcapng import as_classic_pcap
-from nanet.files.provenance import check_captures
+from nanet.files.provenance import check_captures, marked
 
 PORT = 58913
 WINDOW_LSB = 41
@@ -140,7 +140,8 @@ def read_capture(
     if not 1 <= port <= 65535:
         raise UsageError(f"port = {port}: must be 1 to 65535")
     found_by = as_detector(detector)
-    check_captures([path], found_by.core() if found_by else None)
+    core = found_by.core() if found_by else None
+    check_captures([path], core)
     records = _Records(path, port, found_by)
     mask = records.detect() if boards == "auto" else _mask(boards, records.every)
     records.judge(mask, max_payload, max_frames)
@@ -149,7 +150,7 @@ def read_capture(
     packets = _packet_table(records, header, burst)
     data, first = records.placed(header, burst)
     found = _fragments(data, first, header, burst, wide=found_by is not None and found_by.wide)
-    return Capture(packets, found.table(), _merge(found, window_lsb))
+    return Capture(packets, marked(found.table(), core), marked(_merge(found, window_lsb), core))
 
 
 def _mask(boards: str, every: int) -> int:

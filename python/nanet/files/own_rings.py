@@ -11,6 +11,7 @@ import pyarrow as pa
 from nanet.errors import UsageError
 from nanet.files import rings as ring_files
 from nanet.files import truth as truth_files
+from nanet.files.provenance import with_detector_of
 from nanet.files.tables import need, offsets_and_values
 
 
@@ -31,7 +32,7 @@ def ring_table(
     """
     columns = _rows(events, event, x, y, r, n_hits, chi2_ndf)
     columns["primitive"] = np.zeros(len(columns["event"]), dtype=np.uint16)
-    return ring_files.table(columns)
+    return with_detector_of(events, ring_files.table(columns))
 
 
 def truth_table(events: Any, event: Any, x: Any, y: Any, r: Any, n_hits: Any) -> pa.Table:
@@ -50,7 +51,7 @@ def truth_table(events: Any, event: Any, x: Any, y: Any, r: Any, n_hits: Any) ->
             arrays.append(pa.array(values, type=field.type, mask=missing))
         else:
             arrays.append(values.cast(field.type))
-    return pa.Table.from_arrays(arrays, schema=truth_files.RING_SCHEMA)
+    return with_detector_of(events, pa.Table.from_arrays(arrays, schema=truth_files.RING_SCHEMA))
 
 
 def _rows(

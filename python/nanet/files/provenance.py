@@ -7,11 +7,14 @@ import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nanet import __version__
 from nanet.detector import NA62_DIGEST, NA62_NAME
 from nanet.errors import UsageError, describe_os_error
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 DIGEST_KEY = b"nanet.detector_digest"
 SIDECAR = ".detector.json"  # appended to the name of a capture, or a file of this name in its folder
@@ -60,10 +63,52 @@ def check_metadata(path: str, metadata: Mapping[bytes, bytes] | None, core: Mapp
         _compare(path, name, found[DIGEST_KEY].decode(errors="replace"), core)
 
 
+def marked(table: pa.Table, core: Mapping[str, Any] | None) -> pa.Table:
+    """The table with name and digest of its detector."""
+    mine = {key.encode(): value.encode() for key, value in of_detector(core).items()}
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), **mine})
+
+
+def with_detector_of(events: Any, table: pa.Table) -> pa.Table:
+    """The table with the detector of `events`, where that is a table which names one."""
+    found = getattr(getattr(events, "schema", None), "metadata", None) or {}
+    mine = {key: found[key] for key in (b"nanet.detector", DIGEST_KEY) if key in found}
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), **mine} or None)
+
+
+def check_table(name: str, table: pa.Table, core: Mapping[str, Any] | None) -> None:
+    """UsageError if a table in memory is of another detector. Tables without a digest are accepted."""
+    found = table.schema.metadata or {}
+    if found.get(DIGEST_KEY, b"").decode(errors="replace") not in (
+        "",
+        of_detector(core)[DIGEST_KEY.decode()],
+    ):
+        raise UsageError(
+            f"{name}: of {_detector_in(found)}, not of {_named(of_detector(core))}: set detector"
+        )
+
+
+def same_detector(name: str, table: pa.Table, other_name: str, other: pa.Table) -> None:
+    """UsageError if two tables in memory are of different detectors."""
+    one, two = table.schema.metadata or {}, other.schema.metadata or {}
+    if DIGEST_KEY in one and DIGEST_KEY in two and one[DIGEST_KEY] != two[DIGEST_KEY]:
+        raise UsageError(f"{name}: of {_detector_in(one)}, but {other_name} of {_detector_in(two)}")
+
+
+def _detector_in(metadata: Mapping[bytes, bytes]) -> str:
+    return _named(
+        {key.decode(errors="replace"): value.decode(errors="replace") for key, value in metadata.items()}
+    )
+
+
+def _named(values: Mapping[str, Any]) -> str:
+    return f"{values.get('nanet.detector', '')} ({values[DIGEST_KEY.decode()]})"
+
+
 def _compare(path: str, name: str, digest: str, core: Mapping[str, Any] | None) -> None:
     mine = of_detector(core)
     if digest != mine[DIGEST_KEY.decode()]:
-        here = f"{mine['nanet.detector']} ({mine[DIGEST_KEY.decode()]})"
+        here = _named(mine)
         remedy = "give its file with --detector" if digest != NA62_DIGEST else "leave --detector out"
         raise UsageError(f"{path}: is of the detector {name} ({digest}), not of {here}: {remedy}")
 

@@ -15,6 +15,7 @@ import attrs
 from nanet.detector import load_or_default
 from nanet.errors import UsageError, describe_os_error
 from nanet.report.final import decisions_line, loop_line
+from nanet.report.neighbours import l0tp_rows, readout_rows
 from nanet.report.output import account, account_closes, plain
 from nanet.report.tables import (
     CARD_CYCLE_NS,
@@ -387,17 +388,13 @@ def _rows(rows: Sequence[tuple[str, str]]) -> str:
 
 
 def _neighbours(run: Run) -> str:
-    elsewhere = {"host", "latency_us"}
-    parts = ["<h2>Readout and L0 trigger processor</h2>"]
-    sides = []
-    for title, values in (("Readout boards", run.readout), ("L0 trigger processor", run.l0tp)):
-        shown = {key: value for key, value in values.items() if key not in elsewhere}
-        sides.append(f"<div><h3>{title}</h3>{_rows(_flat(shown))}</div>")
-    parts.append(f'<div class="grid">{"".join(sides)}</div>')
+    sides = (("Readout boards", readout_rows(run.readout)), ("L0 trigger processor", l0tp_rows(run.l0tp)))
+    columns = "".join(f"<div><h3>{title}</h3>{_rows(rows)}</div>" for title, rows in sides)
+    parts = ["<h2>Readout and L0 trigger processor</h2>", f'<div class="grid">{columns}</div>']
     parts.append(_latency_rows(run.l0tp.get("latency_us", {}), ("from_first", "from_last")))
     parts.append(
         '<p class="muted">Measured outside by one clock: from sending a frame\'s first and last packet '
-        "to the arrival of its primitives.</p>"
+        "to the arrival of its primitives. All counters: run.json.</p>"
     )
     return "".join(parts)
 

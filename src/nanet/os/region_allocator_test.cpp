@@ -3,12 +3,14 @@
 #include "nanet/os/region_allocator.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <system_error>
+#include <vector>
 
 namespace nanet::os {
 namespace {
@@ -29,6 +31,24 @@ TEST(RegionAllocator, AnotherProcessReadsSharedRegionsOnly) {
   EXPECT_THROW(map_shared(fd, region, bytes), std::system_error);  // in use in this process
   shared_allocator().free(region, bytes);
   host_allocator().free(own, bytes);
+}
+
+// Several threads populate a large region: every page of every piece, the short last one included.
+TEST(RegionAllocator, EveryPageIsThereAndZero) {
+  constexpr std::size_t bytes = (std::size_t{200} << 20) + 3 * 4096;
+  for (RegionAllocator* of : {&host_allocator(), &shared_allocator()}) {
+    std::byte* const at = of->allocate(bytes);
+    std::vector<unsigned char> resident(bytes / 4096);
+    ASSERT_EQ(mincore(at, bytes, resident.data()), 0);
+    std::size_t missing = 0, dirty = 0;
+    for (std::size_t page = 0; page < resident.size(); ++page) {
+      missing += (resident[page] & 1) == 0;
+      dirty += at[page * 4096] != std::byte{0} || at[page * 4096 + 4095] != std::byte{0};
+    }
+    EXPECT_EQ(missing, 0u);
+    EXPECT_EQ(dirty, 0u);
+    of->free(at, bytes);
+  }
 }
 
 TEST(RegionAllocator, KeptAddressesStayMapped) {

@@ -83,6 +83,7 @@ class MultiringEvent : protected MultiringHand<L> {
     save(b_.kept.best, 0.0f);
   }
 
+  using Hand::above;
   using Hand::copy;
   using Hand::count_;
   using Hand::distance;
@@ -91,6 +92,8 @@ class MultiringEvent : protected MultiringHand<L> {
   using Hand::inverse;
   using Hand::look_beside;
   using Hand::model_;
+  using Hand::most_stray;
+  using Hand::one_clean_ring;
   using Hand::others;
   using Hand::p_;
   using Hand::polish_all;
@@ -103,7 +106,6 @@ class MultiringEvent : protected MultiringHand<L> {
   using Hand::s_;
   using Hand::save;
   using Hand::standing;
-  using Hand::step;
   using Hand::sum_rings;
   using Hand::take;
   using Hand::terms;
@@ -114,10 +116,9 @@ class MultiringEvent : protected MultiringHand<L> {
   // Minimum probability that a ring made a hit, for the hit to count for the ring. At crossings a hit may
   // count for two rings.
   static constexpr float own_share = 0.3f;
-  static constexpr float better = 0.1f;          // minimum gain of a change
-  static constexpr float patience = 3.0f;        // allowed deficit of a candidate before polishing
-  static constexpr float margin = 10.0f;         // states this far below the best are dropped
-  static constexpr std::int32_t most_stray = 2;  // hits beside a single clean ring
+  static constexpr float better = 0.1f;    // minimum gain of a change
+  static constexpr float patience = 3.0f;  // allowed deficit of a candidate before polishing
+  static constexpr float margin = 10.0f;   // states this far below the best are dropped
 
   NANET_HD bool lead() const { return team_.index() == 0; }
   NANET_HD float cost_of(unsigned level) const { return level == 0 ? model_.first_cost : model_.ring_cost; }
@@ -142,61 +143,6 @@ class MultiringEvent : protected MultiringHand<L> {
   }
 
   // ---- The search.
-
-  // Tests for a single ring with hardly any other hits. If true, the ring is in the current set.
-  NANET_HD bool one_clean_ring() {
-    F v[8];
-    for (F& each : v) each = F(0.0f);
-    float sum[8];
-    NANET_ROLLED
-    for (std::int32_t row = 0; row * lanes_step < hits_; ++row) {
-      const M is = I(row * lanes_step) + L::lane() < I(hits_);
-      const F x = L::select(is, L::load(s_.hits.x + row * lanes_step) - F(p_.centre_x), F(0.0f));
-      const F y = L::select(is, L::load(s_.hits.y + row * lanes_step), F(0.0f));
-      const F z = L::fma(x, x, y * y);
-      v[0] = v[0] + x;
-      v[1] = v[1] + y;
-      v[2] = L::fma(x, x, v[2]);
-      v[3] = L::fma(y, y, v[3]);
-      v[4] = L::fma(x, y, v[4]);
-      v[5] = L::fma(x, z, v[5]);
-      v[6] = L::fma(y, z, v[6]);
-    }
-    L::sum(v, sum);
-    // MATH: moments about the centroid, one 2 x 2 system.
-    const float per_n = inverse(static_cast<float>(hits_)), mx = sum[0] * per_n, my = sum[1] * per_n;
-    const float xx = fused(-sum[0], mx, sum[2]), yy = fused(-sum[1], my, sum[3]),
-                xy = fused(-sum[0], my, sum[4]);
-    const float z = sum[2] + sum[3];
-    const float ez = 0.5f * (sum[5] - mx * z), fz = 0.5f * (sum[6] - my * z);
-    const float det = fused(xx, yy, -(xy * xy)), trace = xx + yy;
-    if (!(det > 1e-5f * trace * trace)) return false;
-    const float per_det = inverse(det);
-    const float cx = fused(ez, yy, -(fz * xy)) * per_det, cy = fused(fz, xx, -(ez * xy)) * per_det;
-    const float dx = cx - mx, dy = cy - my;
-    const float r = uniform_root(fused(dx, dx, fused(dy, dy, trace * per_n)));
-    if (!(r > r_min_ && r < 1.2f * p_.r_max)) return false;
-    count_ = 1;
-    Circle3 found{cx + p_.centre_x, cy, r < p_.r_max ? r : p_.r_max};
-    found = step(found, p_.model.per_scale / 40.0f);
-    found = step(found, p_.model.per_scale / 20.0f);
-    put_ring(0, found);
-    L::sync();
-    sum_rings();
-    if (look_beside(-1, -1) > most_stray) return clear();
-    polish_all(1);
-    const std::int32_t open = look_beside(-1, -1);
-    if (open > most_stray || hits_ - open < 8 || above(hits_ - open, expected(ring(0)))) return clear();
-    return true;
-  }
-  // Whether a ring from which `likely` hits are expected has too many.
-  NANET_HD static bool above(std::int32_t hits, float likely) {
-    return static_cast<float>(hits) > likely + 1.5f * uniform_root(likely);
-  }
-  NANET_HD bool clear() {
-    count_ = 0;
-    return false;
-  }
 
   // Extends the states in s_.now by one ring, most promising candidates first, until enough distinct states
   // exist. Returns their number.

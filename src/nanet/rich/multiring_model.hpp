@@ -83,6 +83,8 @@ struct MultiringModel {
   static constexpr float seen = 0.957f;          // fraction of photoelectrons that give a separate hit
   static constexpr float loss_per_mm = 0.0045f;  // fraction of the yield lost per mm beyond the edge
   static constexpr float smear = 0.06f;
+  // Photons beyond a ring's profile act as noise: with less of it they become rings.
+  static constexpr float least_noise = 0.25f;
 
   float peak;        // intensity on a ring of radius r, in units of the noise: peak * r
   float band_peak;   // peak * 1.1 * reach of the hit density
@@ -103,8 +105,8 @@ struct MultiringModel {
     constexpr float per_turn = 0.15915494f;
     m.per_r_max2 = inverse(p.r_max * p.r_max);
     m.photons = p.yield * m.per_r_max2 * seen;
-    m.peak =
-        m.photons * per_turn * p.model.area_per_disk * p.model.on_ring * p.model.channels * inverse(p.noise);
+    m.peak = m.photons * per_turn * p.model.area_per_disk * p.model.on_ring * p.model.channels *
+             inverse(p.noise > least_noise ? p.noise : least_noise);
     m.band_peak = m.peak * 1.1f * p.model.reach;
     m.edge = p.model.edge;
     m.per_centre = 0.5f * inverse(p.centre_sigma * p.centre_sigma);
