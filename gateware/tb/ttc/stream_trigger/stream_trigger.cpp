@@ -206,7 +206,8 @@ int main(int argc, char** argv) {
       }
     }
     while (!held.empty()) cycle();
-    while (now() % 256 < 30 || now() % 256 > 200) cycle();
+    const auto near_limit = [](Timestamp period) { return period % 256 < 30 || period % 256 > 200; };
+    while (near_limit(now()) || near_limit(now() - latency)) cycle();
     place(burst, now() / 256 + 1);  // ahead, in time, too old, of another burst
     place(burst, now() / 256);
     place(burst, (now() - latency) / 256);
