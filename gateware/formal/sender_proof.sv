@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Proof of sender: numbers are passed strictly in order of n, each after exactly one packet; every answer
-// was posted; every late packet is header-only; no word of an abandoned read enters a packet. A number is late
-// by its deadline, by TTC time or for its descriptor only; one that TTC time makes late waits no longer.
+// was posted; every late packet is header-only; no word of an abandoned read enters a packet. A number is
+// late by its deadline, by TTC time or for its descriptor only; one that TTC time makes late waits no longer.
 module sender_proof
   import nanet_dma_pkg::*;
 (
