@@ -35,6 +35,7 @@ rtl/clop/clop_respond.sv
 rtl/clop/clop_sequence.sv
 rtl/clop/clop_timers.sv
 rtl/clop/clop_update.sv
+rtl/control/counter_bank.sv
 rtl/common/crc32_128.sv
 rtl/dma/dma_arbiter.sv
 rtl/dma/dma_streams.sv

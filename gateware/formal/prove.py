@@ -210,6 +210,12 @@ PROOFS = {
                 "if (cmd_ready) state_q <= Pass;",
                 "if (cmd_ready && !tx_pending_q.overrun) state_q <= Pass;",
             ),
+            ("sender", "tx_pending_q.frame[23:0] <= overdue_frame", "1'b1"),
+            (
+                "sender",
+                "tx_pending_q.frame[23:0] <= overdue_frame",
+                "tx_pending_q.frame[23:0] < overdue_frame",
+            ),
         ),
     ),
     "clop_close": Proof(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Proof of sender: numbers are passed strictly in order of n, each after exactly one packet; every answer
-// was posted; every late packet is header-only; no word of an abandoned read enters a packet.
+// was posted; every late packet is header-only; no word of an abandoned read enters a packet. A number is
+// late by its deadline, by TTC time or for its descriptor only; one that TTC time makes late waits no longer.
 module sender_proof
   import nanet_dma_pkg::*;
 (
@@ -77,6 +78,16 @@ module sender_proof
   logic sent_q, sent_late_q, waits_q, offered_q;
   logic [3:0] last_given_q;
 
+  // The number at hand: it is overdue in this cycle; it has been, or has a bad descriptor; it has been in the
+  // last three cycles.
+  localparam logic [3:0] Idle = 4'd0, Locate = 4'd1, Look = 4'd3, WaitDescriptor = 4'd4, Next = 4'd14;
+  logic at_hand, waits, waited_q, overdue, due_q;
+  logic [2:0] overdue_q;
+  logic [3:0] deadline_q;
+  assign at_hand = i_sender.dut.state_q != Idle && i_sender.dut.state_q != Next;
+  assign waits   = i_sender.dut.state_q == Look || i_sender.dut.state_q == WaitDescriptor;
+  assign overdue = at_hand && overdue_valid && i_sender.dut.tx_pending_q.frame[23:0] <= 24'(overdue_up_to);
+
   always_ff @(posedge clk) begin
     started_q <= 1'b1;
     now_q     <= now_q + 64'd1;
@@ -84,6 +95,11 @@ module sender_proof
       given_q <= tx_pending_n + (tx_pending_overrun ? 4'(tx_pending_count) : 4'd1);
     waits_q <= tx_pending_valid && !tx_pending_ready;
     last_given_q <= tx_pending_n;
+    deadline_q   <= deadline;
+    waited_q     <= waits;
+    overdue_q    <= {overdue_q[1:0], overdue};
+    due_q        <= at_hand && (due_q || overdue || count_bad_descriptor ||
+                                now_q >= i_sender.dut.tx_pending_q.stamp + 64'(deadline));
     if (count_out) begin
       sent_q     <= 1'b0;
       expected_q <= i_sender.dut.tx_pending_q.n + 64'd1;
@@ -98,13 +114,16 @@ module sender_proof
       waits_q    <= 1'b0;
       sent_q     <= 1'b0;
       expected_q <= '0;
+      waited_q   <= 1'b0;
+      overdue_q  <= '0;
+      due_q      <= 1'b0;
     end
   end
 
   always_comb begin
     assume (rst == !started_q);
     if (started_q) begin
-      assume (log2_descriptors == 3'd1 && deadline != 0);
+      assume (log2_descriptors == 3'd1 && deadline != 0 && deadline == deadline_q);
       assume (tx_pending_n >= given_q && tx_pending_n < 4'd10 && tx_pending_count != 0);
       if (waits_q) assume (tx_pending_valid && tx_pending_n == last_given_q);
       // No response without a request.
@@ -118,6 +137,9 @@ module sender_proof
         assert (!count_late && !count_answered);
       end
       assert (sender_next == expected_q);
+      if (at_hand && i_sender.dut.state_q != Locate && i_sender.dut.late_q)
+        assert (due_q || i_sender.dut.tx_pending_q.overrun);
+      if (overdue_q == '1) assert (!(waits && waited_q));
       // One packet per number: nothing further is sent before the number is passed.
       if (sent_q) assert (!(cmd_valid && cmd_send) && !data_valid);
       if (cmd_valid && cmd_send && !i_sender.dut.late_q) assert (i_sender.dut.posted_q && !i_sender.dut.tx_pending_q.overrun);

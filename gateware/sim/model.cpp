@@ -346,7 +346,11 @@ std::uint32_t Model::access(bool write, std::uint32_t address, std::uint32_t val
   top.reg_wdata = value;
   for (unsigned i = 0; i < patience; ++i) {
     tick();
-    if (top.reg_done) return top.reg_rdata;
+    if (!top.reg_done) continue;
+    const std::uint32_t data = top.reg_rdata;
+    // Many accesses in a row must not hold up the firmware, which has a bus of its own.
+    if (top.fw_interrupt) run_firmware();
+    return data;
   }
   throw std::runtime_error("the simulated card does not answer on its register bus at address " +
                            std::to_string(address));

@@ -62,7 +62,8 @@ class Model {
   // Runs the card and the firmware for a number of cycles.
   void run(std::uint64_t cycles);
 
-  // Register access; lasts until the card acknowledges. Throws std::runtime_error without acknowledgement.
+  // Register access; lasts until the card acknowledges and the firmware has run. Throws std::runtime_error
+  // without acknowledgement.
   std::uint32_t read(std::uint32_t address);
   void write(std::uint32_t address, std::uint32_t value);
 

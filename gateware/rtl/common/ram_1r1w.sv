@@ -7,7 +7,9 @@ module ram_1r1w #(
     // Words; a power of two.
     parameter int unsigned DEPTH = 512,
     // 0: a word read in its write cycle is not used, and no logic keeps the old one.
-    parameter bit CHECKED = 1'b1
+    parameter bit CHECKED = 1'b1,
+    // 1: never distributed RAM, however small; without CHECKED.
+    parameter bit BLOCK = 1'b0
 ) (
     input logic clk,
 
@@ -31,6 +33,12 @@ module ram_1r1w #(
 
   if (CHECKED) begin : gen_checked
     logic [WIDTH-1:0] mem[DEPTH];
+    always_ff @(posedge clk) begin
+      if (wr_en) mem[wr_addr] <= wr_data;
+      rd_data <= mem[rd_addr];
+    end
+  end else if (BLOCK) begin : gen_block
+    (* no_rw_check, ram_style = "block" *) logic [WIDTH-1:0] mem[DEPTH];
     always_ff @(posedge clk) begin
       if (wr_en) mem[wr_addr] <= wr_data;
       rd_data <= mem[rd_addr];

@@ -114,7 +114,7 @@ module merge_copy
   logic [3:0][2:0] mate_hits_q;
   // Computed with the registers that they follow from: the fragment's last chunk, the event's last fragment.
   logic ends_q, single_q;
-  logic fragment_valid_q, fragment_first_q, take_fragment, issue;
+  logic fragment_valid_q, fragment_first_q, take_fragment, issue, room_q;
   fragment_t fragment_q, fragment_in;
   logic segment_q;
   logic [5:0] slot_q;
@@ -129,11 +129,12 @@ module merge_copy
     if (rest_q != 0) fragment_in.reads[pick] = 1'b1;
     if (mate_hits_q[pick] != 0) fragment_in.reads[mate_q[pick]] = 1'b1;
   end
-  assign issue         = fragment_valid_q && room;
-  assign take_fragment = !fragment_valid_q || (room && ends_q);
+  assign issue         = fragment_valid_q && room_q;
+  assign take_fragment = !fragment_valid_q || (room_q && ends_q);
   assign plan_ready    = !event_valid_q || (take_fragment && single_q);
 
   always_ff @(posedge clk) begin
+    room_q <= room;  // up to 14 chunks are on their way: seven words of each
     if (plan_ready) begin
       event_q       <= plan_q;
       rest_q        <= some_q & ~joins;

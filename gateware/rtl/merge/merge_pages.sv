@@ -14,20 +14,16 @@ module merge_pages
 
     output logic ready,  // the free list is filled
 
-    /*
-     * table: pages of a slot, a cycle later; it stands until `take`
-     */
-    input  logic [5:0]               slot,
-    input  logic [4:0]               page,
-    output logic [5:0]               count,
+    input logic [5:0] slot,
+    input logic [4:0] page,
 
     /*
-     * a free page: held, and the next page of the slot with `take` a cycle later, or its first one if `clear`
+     * a free page: held, and page `next` of the slot with `take` a cycle later; at most every third cycle
      */
-    output logic free_valid,
-    input  logic hold,
-    input  logic take,
-    input  logic clear,
+    output logic       free_valid,
+    input  logic       hold,
+    input  logic       take,
+    input  logic [4:0] next,
 
     /*
      * lines of 16 B, even and odd ones; of the page held last, or of `page`, which has stood for two cycles
@@ -48,9 +44,9 @@ module merge_pages
     /*
      * returns the pages of a slot; no reads meanwhile
      */
-    input  logic       drop,       // held until dropped
+    input  logic       drop,        // held until dropped
     input  logic [5:0] drop_slot,
-    output logic [5:0] drop_count, // pages of that slot, a cycle later
+    input  logic [5:0] drop_count,  // pages of that slot
     output logic       dropped
 );
 
@@ -63,15 +59,6 @@ module merge_pages
   end
 
   // ------------------------------------------------------------------ page table
-
-  (* no_rw_check *) logic [5:0] counts[SLOTS];
-  logic [5:0] next;
-  assign next = clear ? '0 : count;
-  always_ff @(posedge clk) begin
-    count      <= counts[slot[SlotW-1:0]];
-    drop_count <= counts[drop_slot[SlotW-1:0]];
-  end
-  always_ff @(posedge clk) if (clear || take) counts[slot[SlotW-1:0]] <= next + 6'(take);
 
   // Even and odd pages in separate memories, so that a page and the next one are found in one cycle. A third
   // copy serves the writes. A frame is read when all its writes have ended.
@@ -104,7 +91,7 @@ module merge_pages
   ) of_writes (
       .clk,
       .wr_en  (take),
-      .wr_addr({slot[SlotW-1:0], next[4:0]}),
+      .wr_addr({slot[SlotW-1:0], next}),
       .wr_data(free_number),
       .rd_addr({slot[SlotW-1:0], page}),
       .rd_data(number)
@@ -137,10 +124,12 @@ module merge_pages
   // ------------------------------------------------------------------ free list
 
   logic [PageW:0] filled_q;
-  logic drop_end, give, unused_free_room;
+  logic drop_end, give;
+  logic [PageW:0] put_q, got_q;  // of the list, which has room for all pages
+  logic some_q;
+  logic [PageW-1:0] free_read;
   logic [2:0] drop_valid_q, drop_odd_q;  // of addresses, memories' outputs, registers behind them
   logic [PageW-1:0] given;
-  logic [PageW:0] unused_free_level;
   assign ready   = filled_q[PageW];
   assign dropped = drop && drop_end;
 
@@ -153,26 +142,35 @@ module merge_pages
     given        <= !ready ? filled_q[PageW-1:0] : drop_odd_q[2] ? odd_number_q : even_number_q;
     if (!drop) drop_q <= '0;
     else if (!drop_end) drop_q <= drop_q + 1'b1;
+    if (give) put_q <= put_q + 1'b1;
+    if (take) got_q <= got_q + 1'b1;
+    // As long as the word takes through the memory and the register behind it.
+    some_q      <= put_q != got_q;
+    free_valid  <= some_q;
+    free_number <= free_read;
     if (rst) begin
       filled_q     <= '0;
       drop_valid_q <= '0;
       give         <= 1'b0;
+      put_q        <= '0;
+      got_q        <= '0;
+      some_q       <= 1'b0;
+      free_valid   <= 1'b0;
     end
   end
 
-  fifo #(
-      .WIDTH(PageW),
-      .DEPTH(PAGES)
-  ) free (
+  ram_1r1w #(
+      .WIDTH  (PageW),
+      .DEPTH  (PAGES),
+      .CHECKED(1'b0),
+      .BLOCK  (1'b1)
+  ) free_list (
       .clk,
-      .rst,
-      .in_valid (give),
-      .in_ready (unused_free_room),
-      .in_data  (given),
-      .out_valid(free_valid),
-      .out_ready(take),
-      .out_data (free_number),
-      .level    (unused_free_level)
+      .wr_en  (give),
+      .wr_addr(put_q[PageW-1:0]),
+      .wr_data(given),
+      .rd_addr(got_q[PageW-1:0]),
+      .rd_data(free_read)
   );
 
   // ------------------------------------------------------------------ data: even and odd lines of 16 B
@@ -249,7 +247,7 @@ module merge_pages
   end
 
   logic unused;
-  assign unused = &{1'b0, unused_free_room, unused_free_level, rd.offset[0],
+  assign unused = &{1'b0, rd.offset[0],
                     slot, drop_slot, rd.slot, rd.direct, direct_offset};
 
 endmodule

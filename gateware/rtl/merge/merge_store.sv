@@ -98,50 +98,96 @@ module merge_store
   logic [3:0] take_q;
   logic [3:0] board_is, board_free, board_ready, board_drop_q, board_dropped, board_dropped_q;
   logic drop_safe;
-  logic [3:0][5:0] count;
-  logic [15:0] frame_q;
   logic [7:0] tag_q;
 
   // ------------------------------------------------------------------ slots
 
+  // A used slot: the upper bits of its frame's index, and the pages of each board.
+  localparam int unsigned MarkW = 16 - SlotW;
+  typedef struct packed {
+    logic [MarkW-1:0] mark;
+    logic [3:0][5:0]  count;
+  } entry_t;
+
   logic [SLOTS-1:0] used_q, passed_q;
-  logic [15:0] frames[SLOTS];
-  logic [31:0] periods[SLOTS];
-  logic [SlotW-1:0] closed_slot;
+  logic [SlotW-1:0] closed_slot, looked_slot;
+  logic [15:0] index_in;
+  entry_t here, here_q, closed, closed_q, entry;
+  logic [31:0] period;
   // Flags of eight slots, then of one.
   logic [7:0] used_part_q, passed_part_q, closed_used_part_q, closed_passed_part_q;
-  logic [15:0] closed_frame_q;
   logic closed_used_q;
   assign closed_slot = closed_index[SlotW-1:0];
   assign slot        = 6'(closed_slot);
-  assign held        = closed_used_q && closed_frame_q == closed_index;
+  assign held        = closed_used_q && closed_q.mark == closed_index[15:SlotW];
+  assign pages       = closed_q.count;
+  assign looked_slot = state_q == StoreIdle ? index_in[SlotW-1:0] : slot_q[SlotW-1:0];
+  assign entry.mark  = index_q[15:SlotW];
+  always_comb for (int b = 0; b < 4; b++) entry.count[b] = (claim_q ? '0 : here_q.count[b]) + 6'(take_q[b]);
   always_ff @(posedge clk) begin
+    here_q               <= here;
+    closed_q             <= closed;
+    first_period         <= period;
     used_part_q          <= used_q[{slot_q[SlotW-1:3], 3'd0}+:8];
     passed_part_q        <= passed_q[{slot_q[SlotW-1:3], 3'd0}+:8];
     closed_used_part_q   <= used_q[{closed_slot[SlotW-1:3], 3'd0}+:8];
     closed_passed_part_q <= passed_q[{closed_slot[SlotW-1:3], 3'd0}+:8];
     closed_used_q        <= closed_used_part_q[closed_slot[2:0]];
-    closed_frame_q       <= frames[closed_slot];
     passed               <= closed_passed_part_q[closed_slot[2:0]];
-    first_period         <= periods[closed_slot];
-    if (claim_q) begin
-      frames[slot_q[SlotW-1:0]]  <= index_q;
-      periods[slot_q[SlotW-1:0]] <= ttc_stamp.timestamp;
-    end
   end
+
+  // Two copies, for the writes and for the closed frame. A word read in its write cycle: the next write looks
+  // later, and the slot of another frame is not used before.
+  ram_1r1w #(
+      .WIDTH  ($bits(entry_t)),
+      .DEPTH  (SLOTS),
+      .CHECKED(1'b0),
+      .BLOCK  (1'b1)
+  ) slots_of_writes (
+      .clk,
+      .wr_en  (take_q != '0),
+      .wr_addr(slot_q[SlotW-1:0]),
+      .wr_data(entry),
+      .rd_addr(looked_slot),
+      .rd_data(here)
+  );
+  ram_1r1w #(
+      .WIDTH  ($bits(entry_t)),
+      .DEPTH  (SLOTS),
+      .CHECKED(1'b0),
+      .BLOCK  (1'b1)
+  ) slots_of_closing (
+      .clk,
+      .wr_en  (take_q != '0),
+      .wr_addr(slot_q[SlotW-1:0]),
+      .wr_data(entry),
+      .rd_addr(closed_slot),
+      .rd_data(closed)
+  );
+  ram_1r1w #(
+      .WIDTH  (32),
+      .DEPTH  (SLOTS),
+      .CHECKED(1'b0),
+      .BLOCK  (1'b1)
+  ) periods (
+      .clk,
+      .wr_en  (claim_q),
+      .wr_addr(slot_q[SlotW-1:0]),
+      .wr_data(ttc_stamp.timestamp),
+      .rd_addr(closed_slot),
+      .rd_data(period)
+  );
 
   // ------------------------------------------------------------------ one write at a time
 
   merge_place_t place_in;
-  logic [15:0] index_in;
   assign place_in = s_wr_req.cmd.addr[39:0];
   assign index_in = DEVICES > 1 ? 16'(place_in.buffer << log2_devices) | 16'(place_in.device) :
                                   place_in.buffer;
   assign board_is = 4'd1 << place_q.board;
 
-  // Of all boards, a cycle after the slot; used of one.
   logic [5:0] count_here;
-  assign count_here = count[place_q.board];
+  assign count_here = here_q.count[place_q.board];
   assign known = used_here_q && same_q && more_q;
   assign claim = state_q == StoreJudge && !used_here_q && begins_q && room_q;
   // The first write to a page begins with its first byte, unless an earlier one has passed.
@@ -196,14 +242,11 @@ module merge_store
         high_q   <= 1'b0;
         if (s_wr_req.valid && done_room && !dropping_this && ready) state_q <= StoreLook;
       end
-      StoreLook: begin
-        frame_q <= frames[slot_q[SlotW-1:0]];
-        state_q <= StoreCompare;
-      end
+      StoreLook: state_q <= StoreCompare;
       StoreCompare: begin
         used_here_q   <= used_part_q[slot_q[2:0]];
         passed_here_q <= passed_part_q[slot_q[2:0]];
-        same_q        <= frame_q == index_q;
+        same_q        <= here_q.mark == index_q[15:SlotW];
         more_q        <= count_here > 6'(place_q.offset[12:8]);
         equal_q       <= count_here == 6'(place_q.offset[12:8]);
         page_begins_q <= place_q.offset[7:0] == 0;
@@ -295,13 +338,23 @@ module merge_store
 
   // ------------------------------------------------------------------ pages of each board
 
-  // 32 B are an even and an odd line in either order, or at the end the first one alone.
-  logic [1:0] line_written;
-  logic [1:0][2:0] line;
-  logic [1:0][127:0] line_data;
-  assign line_written = !short_q ? 2'b11 : line_q[0] ? 2'b10 : 2'b01;
-  assign line         = {line_q[3:1], line_q[3:1] + 3'(line_q[0])};
-  assign line_data    = line_q[0] ? {s_wr_data[127:0], s_wr_data[255:128]} : s_wr_data;
+  // 32 B are an even and an odd line in either order, or at the end the first one alone. Registers stand in
+  // front of the memories, which lie far apart; the page numbers stand for two cycles more.
+  logic word_in;
+  logic [3:0] word_board_q;
+  logic [1:0] line_written_q;
+  logic [1:0][2:0] at_line_q;
+  logic [1:0][127:0] line_data_q;
+  assign word_in = state_q == StoreWords && s_wr_req.valid;
+  always_ff @(posedge clk) begin
+    word_board_q <= word_in ? board_is : '0;
+    if (word_in) begin
+      line_written_q <= !short_q ? 2'b11 : line_q[0] ? 2'b10 : 2'b01;
+      at_line_q      <= {line_q[3:1], line_q[3:1] + 3'(line_q[0])};
+      line_data_q    <= line_q[0] ? {s_wr_data[127:0], s_wr_data[255:128]} : s_wr_data;
+    end
+    if (rst) word_board_q <= '0;
+  end
 
   for (genvar b = 0; b < 4; b++) begin : gen_board
     merge_pages #(
@@ -313,16 +366,15 @@ module merge_store
         .ready      (board_ready[b]),
         .slot       (slot_q),
         .page       (place_q.offset[12:8]),
-        .count      (count[b]),
         .free_valid (board_free[b]),
         .hold       (state_q == StoreJudge),
         .take       (take_q[b]),
-        .clear      (claim_q),
-        .wr_en      (state_q == StoreWords && s_wr_req.valid && board_is[b]),
+        .next       (claim_q ? '0 : here_q.count[b][4:0]),
+        .wr_en      (word_board_q[b]),
         .wr_taken   (taken_q),
-        .wr_odd     (line_written),
-        .wr_line    (line),
-        .wr_data    (line_data),
+        .wr_odd     (line_written_q),
+        .wr_line    (at_line_q),
+        .wr_data    (line_data_q),
         .rd         (rd[b]),
         .direct_offset(direct_offset[b]),
         .rd_data    (rd_data[b]),
@@ -345,7 +397,7 @@ module merge_store
   end
 
   logic unused;
-  assign unused = &{1'b0, unused_done_level, ttc_stamp, place_q.spare, wr_rsp.done_tag, wr_rsp.done_error,
-                    s_wr_req.cmd};
+  assign unused = &{1'b0, unused_done_level, ttc_stamp, place_q.spare, index_q, wr_rsp.done_tag,
+                    wr_rsp.done_error, s_wr_req.cmd};
 
 endmodule

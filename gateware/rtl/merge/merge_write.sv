@@ -124,7 +124,7 @@ module merge_write
   logic [15:0] buffer, index_q;
   logic [DeviceW-1:0] device;
   logic given_q, drained_q, leaves_q, written, dropped_q, held_q, seen, room_q, whole;
-  logic [2:0] reason;
+  logic [2:0] reason, reason_q;  // a cycle later, when the counts have stood
   logic [11:0] segment_units_q;
 
   assign device = DEVICES > 1 ? DeviceW'(notice.n) & DeviceW'((32'd1 << log2_devices) - 32'd1) : '0;
@@ -177,6 +177,7 @@ module merge_write
     merged    <= 1'b0;
     unmerged  <= 1'b0;
     fence_q   <= fence;
+    reason_q  <= reason;
     covered_q <= covered;
     empty_q   <= empty;
     segment_units_q <= covered_q[segment_q] ? units_q[segment_q] : 12'({pages[segment_q], 4'd0});
@@ -226,21 +227,21 @@ module merge_write
       WriteStart:  state_q <= WriteEvents;
       WriteEvents: if (join_done && copy_idle) state_q <= WriteFlush;
       WriteFlush: begin
-        if (reason == UnmergedNone) begin  // the header is written while the last words leave
+        if (reason_q == UnmergedNone) begin  // the header is written while the last words leave
           result.merged    <= 1'b1;
           result.events    <= events;
           result.fragments <= fragments;
           result.hits      <= hits[15:0];
           merged           <= 1'b1;
         end
-        state_q <= reason == UnmergedNone ? WriteClose : WriteDrain;
+        state_q <= reason_q == UnmergedNone ? WriteClose : WriteDrain;
       end
       WriteDrain: if (drained && copy_idle) state_q <= WriteSegment;
-      WriteSegment: begin
-        result.unmerged <= reason;
-        state_q         <= WriteSegmentStart;
+      WriteSegment: state_q <= WriteSegmentStart;
+      WriteSegmentStart: begin
+        result.unmerged <= reason_q;
+        state_q         <= WriteSegmentCopy;
       end
-      WriteSegmentStart: state_q <= WriteSegmentCopy;
       WriteSegmentCopy: if (copy_idle) state_q <= WriteSegmentFlush;
       WriteSegmentFlush: state_q <= WriteSegmentDrain;
       WriteSegmentDrain: begin

@@ -204,7 +204,6 @@ module stream_trigger
   // ---------------------------------------------------------------- counters
 
   logic [Counters-1:0] pulses;
-  logic [Counters-1:0][31:0] count_q;
   assign pulses = {
     burst_mismatch,
     out_of_time,
@@ -232,16 +231,22 @@ module stream_trigger
     trigger_counts.decisions
   };
 
-  always_ff @(posedge clk) begin
-    if (pulses != '0)
-      for (int unsigned i = 0; i < Counters; i++) count_q[i] <= count_q[i] + 32'(pulses[i]);
-    if (unit_rst_q) count_q <= '0;
-  end
+  logic [4:0] counter;
+  assign counter = 5'(at - 10'h010);
+
+  counter_bank #(
+      .COUNTERS(Counters),
+      .WIDTH   (32)
+  ) i_counters (
+      .clk,
+      .rst       (unit_rst_q),
+      .pulses,
+      .read_index(counter),
+      .read_value(count_read_q)
+  );
 
   // ---------------------------------------------------------------- registers
 
-  logic [4:0] counter;
-  assign counter  = 5'(at - 10'h010);
   assign read_bin = request && !reg_req.write && at[9] && !unit_rst_q;
 
   // The masks' registers, as they are read: a memory, as a selection among them takes more logic.
@@ -281,7 +286,6 @@ module stream_trigger
     clear_q       <= 1'b0;
     seen_q        <= reg_req.request && !acknowledge_q && !waits_q;
     acknowledge_q <= request && !read_bin;
-    count_read_q  <= count_q[counter];
     mask_read_q   <= mask_words[at[5:0]];
     rdata_q       <= reg_req.write ? '0 : value;
     if (read_bin) waits_q <= 1'b1;
@@ -312,6 +316,7 @@ module stream_trigger
             if (at[1:0] == 2'd0) {masks_q[i].value, masks_q[i].care} <= mask_word;
             if (at[1:0] == 2'd1) masks_q[i].kind <= mask_word[5:0];
             if (at[1:0] == 2'd2) masks_q[i].downscale <= mask_word;
+            if (at[1:0] == 2'd2) masks_q[i].on <= mask_word != '0;
           end
         end
       end

@@ -161,8 +161,9 @@ module trigger_tap
   logic [Masks-1:0] match_q, pass_q;
   logic match_valid_q, pass_valid_q, timed1_q, timed2_q, burst1_q, burst2_q;
   logic [31:0] timestamp1_q, timestamp2_q;
-  logic [Masks-1:0][31:0] count_q;  // matches up to the one that passes
-  logic [Masks-1:0] last_q;         // the next match passes
+  logic [Masks-1:0][31:0] count_q;  // matches since the one that passed, with the next
+  logic [Masks-1:0] last;           // the next match passes
+  always_comb for (int unsigned i = 0; i < Masks; i++) last[i] = count_q[i] == masks[i].downscale;
 
   always_ff @(posedge clk) begin
     match_valid_q <= primitive_q;
@@ -174,16 +175,10 @@ module trigger_tap
     timed2_q      <= timed1_q;
     burst2_q      <= burst1_q;
     for (int unsigned i = 0; i < Masks; i++) begin
-      match_q[i] <= masks[i].downscale != '0 && (id_q & masks[i].care) == masks[i].value;
-      pass_q[i]  <= match_valid_q && match_q[i] && last_q[i];
-      if (match_valid_q && match_q[i]) begin
-        count_q[i] <= last_q[i] ? masks[i].downscale : count_q[i] - 1'b1;
-        last_q[i]  <= last_q[i] ? masks[i].downscale == 32'd1 : count_q[i] == 32'd2;
-      end
-      if (rst) begin
-        count_q[i] <= masks[i].downscale;
-        last_q[i]  <= masks[i].downscale == 32'd1;
-      end
+      match_q[i] <= masks[i].on && (id_q & masks[i].care) == masks[i].value;
+      pass_q[i]  <= match_valid_q && match_q[i] && last[i];
+      if (match_valid_q && match_q[i]) count_q[i] <= count_q[i] + 1'b1;
+      if (rst || match_valid_q && match_q[i] && last[i]) count_q[i] <= 32'd1;
     end
     if (rst) begin
       match_valid_q <= 1'b0;

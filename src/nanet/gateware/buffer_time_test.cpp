@@ -37,6 +37,8 @@ struct Run {
   Timestamp latency = 4000;
   Timestamp close_ticks = 0;
   bool read_counters = false;  // during the run, as the card does
+  unsigned log2_page = 21;
+  unsigned events = 3;  // of a packet
 };
 
 struct Seen {
@@ -56,7 +58,9 @@ Seen run_card(const Run& given) {
   clop.deadline = 400'000;
   clop.destinations = {{0x0A000003, 58914}};
   card::FakeTransmit transmit;
-  Simulation simulation(clop, 0, transmit, {});
+  SimulationOptions made;
+  made.driver.log2_page = given.log2_page;
+  Simulation simulation(clop, 0, transmit, made);
   NoTriggers observer;
   card::CardTriggerOptions options;
   options.latency = given.latency;
@@ -84,7 +88,8 @@ Seen run_card(const Run& given) {
       simulation.datagram(b & 1u, card::build_marker(flag::sob, b, 0, 0, burst));
   for (Frame f = 0; f < given.sent; ++f) {
     for (BoardId b = 0; b < given.boards; ++b)
-      simulation.datagram(b & 1u, card::build({.board = b, .frame = f, .burst = burst, .events = 3}, f + 1));
+      simulation.datagram(
+          b & 1u, card::build({.board = b, .frame = f, .burst = burst, .events = given.events}, f + 1));
     run(1000);
     if (given.read_counters && simulation.counters_due()) simulation.read_counters();
   }
@@ -132,6 +137,19 @@ TEST(BufferTime, ReadsOfTheCountersDelayNoPacket) {
     EXPECT_EQ(h.complete, 0xF) << h.frame;
     EXPECT_LT(h.first_period, (h.frame + 1) * 256 + 50);
   }
+}
+
+TEST(BufferTime, ReadsOfTheCountersDelayNoTranslation) {
+  // In pages of 32 KB each frame needs the translation of the firmware, for which long packets wait.
+  constexpr Frame sent = 200;
+  const Seen seen = run_card({.sent = sent,
+                              .merge = false,
+                              .close_ticks = 300,
+                              .read_counters = true,
+                              .log2_page = 15,
+                              .events = 60});
+  ASSERT_EQ(seen.headers.size(), sent);
+  for (const contract::FrameHeader& h : seen.headers) EXPECT_EQ(h.complete, 0xF) << h.frame;
 }
 
 TEST(BufferTime, AFrameWithoutABoardClosesByTtcTime) {

@@ -55,7 +55,7 @@ class Simulation {
   bool at_rest() const noexcept;
   // Nothing is on the wire or between it and host memory.
   bool idle();
-  // Reads the counters while nothing comes from the wires.
+  // Reads the counters while nothing comes from the wires; a part of them in a burst with final trigger.
   void read_counters();
   // Figures of the card at the last read of its counters: clock cycles, cycles per second of wall time,
   // translations and firmware requests. Also the histogram of cycles from the first word of a frame's last

@@ -31,8 +31,10 @@ constexpr unsigned closing = 20'000;
 constexpr std::uint64_t quantum = 1000;
 // Upper bound of the cycles until time is locked and the latency memory is cleared.
 constexpr unsigned locking = 200'000;
-// Cycles between two reads of the counters with final trigger: 32 frames.
-constexpr std::uint64_t counters_every = 32'000;
+// Cycles between two reads of a part of the counters in a burst with final trigger: 12 frames. A part takes
+// up to three frames, the firmware's work included: less than the card stays behind the boards.
+constexpr std::uint64_t counters_every = 12'000;
+constexpr unsigned counter_parts = 3;
 // Longest search for a gap between the packets of two frames in which the counters can be read, and what the
 // last packet takes in the card: in cycles.
 constexpr std::uint64_t gap_search = 2000, gap_settle = 150;
@@ -189,7 +191,9 @@ struct Simulation::Parts {
   Timestamp latency = 0;
   bool any_release = false, to_flush = false, choked = false;
   std::uint64_t counters_read = 0;  // cycle
-  std::uint64_t last_release = 0;   // cycle, after drain; 0: not all numbers are passed
+  unsigned counter_part = 0;        // next to be read in a burst
+  std::array<std::uint32_t, Driver::histogram_bins> histogram{};
+  std::uint64_t last_release = 0;  // cycle, after drain; 0: not all numbers are passed
   // Wall time spent simulating.
   double worked_s = 0;
   std::uint64_t worked = 0;
@@ -299,7 +303,7 @@ void Simulation::lost_before(std::uint32_t packets) noexcept {
 }
 
 // With final trigger packets have their times: the wire is not held, and the counters are read in a gap.
-// Without one the values of the read before stay. A read takes some five frames.
+// Without one the values of the read before stay.
 void Simulation::read_between_frames() {
   Parts& p = *parts_;
   const std::uint64_t until = p.model.cycle() + gap_search;
@@ -315,8 +319,10 @@ void Simulation::read_counters() {
   Parts& p = *parts_;
   p.stream.monitor().poll();
   p.stream.monitor().pass_overruns();
+  const bool all = !p.time || !p.time->in_burst();
+  const unsigned part = p.counter_part++ % counter_parts;
   if (p.time) {
-    read_between_frames();
+    if (all || part == 0) read_between_frames();
   } else {
     p.model.hold(true);
     for (unsigned tries = 0; tries < 8; ++tries) {
@@ -324,11 +330,12 @@ void Simulation::read_counters() {
       if (p.stream.monitor().read_counters()) break;
     }
   }
-  const auto counts = p.driver.histogram();
+  if (all || part == 1) p.histogram = p.driver.histogram();
   p.model.hold(false);
-  if (p.time) p.unit.read(p.counts);
+  if (p.time && (all || part == 2)) p.unit.read(p.counts);
   p.counters_read = p.model.cycle();
   p.flush_releases();
+  const auto& counts = p.histogram;
   const CounterBank& bank = p.driver.counters();
   const auto counter = [&](std::size_t at) { return static_cast<double>(bank.at(at)); };
   std::vector<std::pair<std::string, double>> now = {

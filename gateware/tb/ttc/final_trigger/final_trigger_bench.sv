@@ -43,8 +43,8 @@ module final_trigger_bench
   assign lost      = now.lost;
   always_comb begin
     masks    = '0;
-    masks[0] = '{care: 16'h4000, value: 16'h4000, kind: 6'h01, downscale: 32'd1};
-    masks[1] = '{care: 16'h0001, value: 16'h0001, kind: 6'h02, downscale: 32'd1};
+    masks[0] = '{care: 16'h4000, value: 16'h4000, kind: 6'h01, on: 1'b1, downscale: 32'd1};
+    masks[1] = '{care: 16'h0001, value: 16'h0001, kind: 6'h02, on: 1'b1, downscale: 32'd1};
   end
 
   ttcrq_port i_port (

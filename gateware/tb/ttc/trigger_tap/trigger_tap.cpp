@@ -21,13 +21,14 @@ int main(int argc, char** argv) {
     mask.value = static_cast<std::uint16_t>(random() & mask.care);
     mask.kind = random() & 63;
     mask.downscale = i == 0 ? 0 : i < 6 ? 1 : static_cast<std::uint32_t>(1 + random() % 1000);
-    const std::uint64_t low = std::uint64_t{mask.kind} << 32 | mask.downscale;
-    // {care, value, kind, downscale}: 70 bits at 70 i.
-    for (unsigned bit = 0; bit < 70; ++bit) {
-      const bool value = bit < 38   ? low >> bit & 1
-                         : bit < 54 ? mask.value >> (bit - 38) & 1
-                                    : mask.care >> (bit - 54) & 1;
-      const unsigned at = 70 * i + bit;
+    const std::uint64_t on = mask.downscale != 0;
+    const std::uint64_t low = std::uint64_t{mask.kind} << 33 | on << 32 | mask.downscale;
+    // {care, value, kind, on, downscale}: 71 bits at 71 i.
+    for (unsigned bit = 0; bit < 71; ++bit) {
+      const bool value = bit < 39   ? low >> bit & 1
+                         : bit < 55 ? mask.value >> (bit - 39) & 1
+                                    : mask.care >> (bit - 55) & 1;
+      const unsigned at = 71 * i + bit;
       if (bit == 0 && at % 32 == 0) dut->masks[at / 32] = 0;
       if (value)
         dut->masks[at / 32] |= 1U << (at % 32);

@@ -67,8 +67,7 @@ class Final(Section):
     close_ticks: int = option(
         0,
         "A gateware card closes a frame this many periods after the frame's end by TTC time, if its timeout "
-        "has not passed before; 0: at its timeout. The simulated card needs 1000 or more: reads of its "
-        "counters hold up a frame.",
+        "has not passed before; 0: at its timeout. Complete frames of 10 MHz need 300.",
         low=0,
         high=65_535,
     )
