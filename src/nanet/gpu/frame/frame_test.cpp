@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "nanet/gpu/frame/both_test.hpp"
+#include "nanet/os/sanitizer_test.hpp"
 #include "nanet/rich/math.hpp"
 #include "nanet/rich/multiring.hpp"
 #include "nanet/rich/tripl.hpp"
@@ -59,10 +60,10 @@ std::uint64_t frames_of_boards(unsigned boards, unsigned most, unsigned rounds, 
 TEST(FrameWork, FramesOfAnyNumberOfBoards) {
   std::uint64_t events = 0;
   for (const unsigned boards : {1u, 2u, 4u}) {
-    events += frames_of_boards<rich::Math>(boards, 30, 400, shared_fragments);
-    events += frames_of_boards<rich::Math>(boards, 30, 100, 8);  // the large tables
+    events += frames_of_boards<rich::Math>(boards, 30, test_rounds(400u), shared_fragments);
+    events += frames_of_boards<rich::Math>(boards, 30, test_rounds(100u), 8);  // the large tables
   }
-  EXPECT_GT(events, 20'000u);
+  EXPECT_GT(events, test_rounds(20'000u));
 }
 
 TEST(FrameWork, PositionsThatAreNoWholeNumbers) {
@@ -84,7 +85,7 @@ TEST(FrameWork, NothingButNoise) {
   std::mt19937 random(3);
   for (const unsigned boards : {1u, 4u, 8u}) {
     Both<rich::Math> both(contract::Gather::frame, boards);
-    for (unsigned round = 0; round < 300; ++round) {
+    for (unsigned round = 0; round < test_rounds(300u); ++round) {
       for (std::size_t i = 0; i < both.shape().buffer_bytes(); i += 4) {
         // Small numbers give long walks, noise gives short ones.
         const std::uint32_t word = round % 2 ? static_cast<std::uint32_t>(random())
@@ -119,7 +120,7 @@ TEST(FrameWork, PacketsOfOneBuffer) {
   std::mt19937 random(5);
   for (const std::uint32_t packets : {1u, 3u, 16u}) {
     Both<rich::Math> both(contract::Gather::packets, 1, packets);
-    for (unsigned round = 0; round < 300; ++round) {
+    for (unsigned round = 0; round < test_rounds(300u); ++round) {
       std::memset(both.buffer(), 0, both.shape().buffer_bytes());
       const unsigned filled = 1 + static_cast<unsigned>(random() % packets);
       for (unsigned p = 0; p < filled; ++p) {
