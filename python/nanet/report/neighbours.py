@@ -112,8 +112,8 @@ def l0tp_rows(received: Mapping[str, Any]) -> Rows:
     for number, found in enumerate(rings):
         more = " or more" if number and number == len(rings) - 1 else ""
         rows.append((f"primitives with {number}{more} ring{'s' * (number != 1)}", count(found)))
-    expected, paired = received.get("primitives_expected"), received.get("primitives_paired")
-    if expected:
+    if expected := received.get("primitives_expected"):  # null without the truth
+        paired = received["primitives_paired"]
         share = f"{count(paired)} ({paired / expected:.2%})"
         rows += [("true events in these frames", count(expected)), ("of these with a primitive", share)]
         rows += _nonzero(received["unpaired"], UNPAIRED)
