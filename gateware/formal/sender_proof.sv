@@ -78,7 +78,7 @@ module sender_proof
   logic sent_q, sent_late_q, waits_q, offered_q;
   logic [3:0] last_given_q;
 
-  // The number at hand: it is overdue in this cycle; it has been, or has a bad descriptor; it has been in the
+  // The present number: it is overdue in this cycle; it has been, or has a bad descriptor; it has been in the
   // last three cycles.
   localparam logic [3:0] Idle = 4'd0, Locate = 4'd1, Look = 4'd3, WaitDescriptor = 4'd4, Next = 4'd14;
   logic at_hand, waits, waited_q, overdue, due_q;

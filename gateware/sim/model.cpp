@@ -348,7 +348,7 @@ std::uint32_t Model::access(bool write, std::uint32_t address, std::uint32_t val
     tick();
     if (!top.reg_done) continue;
     const std::uint32_t data = top.reg_rdata;
-    // Many accesses in a row must not hold up the firmware, which has a bus of its own.
+    // Many accesses in a row must not hold up the firmware, which has a separate bus.
     if (top.fw_interrupt) run_firmware();
     return data;
   }

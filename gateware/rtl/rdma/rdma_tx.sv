@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // RDMA transmitter of a node; cuts messages of put ring and GET ring into packets, and injects these,
-// replies and datagrams with credit. A descriptor with a fault ends with a `failed` event, GET data that cannot
-// be read with a NACK behind them.
+// replies and datagrams with credit. A descriptor with a fault ends with a `failed` event, GET data that
+// cannot be read with a NACK behind them.
 module rdma_tx
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
@@ -436,7 +436,10 @@ module rdma_tx
           stream: 8'(port),
           kind: KindCompleted
       };
-  assign ev_req = '{valid: sent_event_q || state_q == StateEvent, item: sent_event_q ? sent_event : failed_event};
+  assign ev_req = '{
+          valid: sent_event_q || state_q == StateEvent,
+          item: sent_event_q ? sent_event : failed_event
+      };
 
   always_ff @(posedge clk) begin
     if (ev_ready) sent_event_q <= 1'b0;

@@ -26,7 +26,7 @@ module torus_arbiter #(
   end
 
   // The last request granted, and whether its turn is over. Requests at or above the first of the order have
-  // priority; a request is granted unless one ahead of it requests. Only that comparison is late in the cycle.
+  // priority; a request is granted unless one ahead of it requests. Only that comparison is late in a cycle.
   logic [REQUESTS-1:0] winner_q, above;
   logic turned_q, over, granted;
 

@@ -66,7 +66,8 @@ module torus_output
     for (int i = 0; i < int'(TorusInputs); i++) begin
       keep[i]  = INPUTS[i] && (grant_q[i] ? next_body[i] : body[i]);
       chase[i] = INPUTS[i] && grant_q[i] && next_head[i] && next_fits[i];
-      for (int v = 0; v < int'(TorusVcs); v++) first[v][i] = INPUTS[i] && !grant_q[i] && head[i][v] && fits[i];
+      for (int v = 0; v < int'(TorusVcs); v++)
+        first[v][i] = INPUTS[i] && !grant_q[i] && head[i][v] && fits[i];
       last[i]  = grant_q[i] ? next_tail[i] : word[i].tail;
     end
     request = keep | (chase & {TorusInputs{settled_q}});
