@@ -82,7 +82,8 @@ class Stream {
   // Choke of such a card: while on, and for L after, no trigger is released. Called in the card's thread.
   virtual void choke_triggers(bool) noexcept {}
   // Consumers' mailboxes, one per device: the card writes to them from now on, and sends answers found in
-  // them. Returns false if the card writes to no mailbox. Called before the first packet.
+  // them. Returns false if the card writes to no mailbox. Called before the first packet, and without
+  // mailboxes at the end, before their memory ends.
   virtual bool use_mailboxes(std::span<const contract::Mailbox>) noexcept { return false; }
   // True if use_mailboxes() has an effect.
   virtual bool writes_mailboxes() const noexcept { return false; }

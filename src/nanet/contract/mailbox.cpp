@@ -15,13 +15,16 @@ namespace {
 
 #ifdef __AVX2__
 
-// Two units in one store; only each of them is one access.
-void store_two_units(std::byte* at, const std::byte* data, std::uint32_t mark) noexcept {
-  const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data));
-  const __m256i spread = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 1, 2, 7, 3, 4, 5, 7));
+// Two units in one store; only each of them is one access. data: eight words, the last two of which are not
+// used.
+void store_two_units(std::byte* at, __m256i data, std::uint32_t mark) noexcept {
+  const __m256i spread = _mm256_permutevar8x32_epi32(data, _mm256_setr_epi32(0, 1, 2, 7, 3, 4, 5, 7));
   const __m256i marks = _mm256_set1_epi32(static_cast<int>(mark));
   const __m256i two = _mm256_blend_epi32(spread, marks, 0x88);
   asm volatile("vmovdqu %1, %0" : "=m"(*reinterpret_cast<__m256i_u*>(at)) : "x"(two));
+}
+void store_two_units(std::byte* at, const std::byte* data, std::uint32_t mark) noexcept {
+  store_two_units(at, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(data)), mark);
 }
 
 #endif
@@ -98,17 +101,26 @@ void MailboxWriter::add(std::uint64_t n, std::uint32_t buffer, unsigned board, I
   const std::uint32_t mark = mailbox_mark(n);
   std::byte* to = mailbox_.input + mailbox_.shape.index(buffer, board) +
                   unit_bytes * (index.fragments / entries_per_unit);
-  alignas(16) std::uint32_t unit[entries_per_unit + 1] = {index.rest[0], index.rest[1]};
-  std::uint32_t filled = index.fragments % entries_per_unit;
-  for (unsigned i = 0; i < header.events; ++i) {
-    unit[filled++] = entries[i] + at;  // the offset stays within the 16 bits: holds()
-    if (filled < entries_per_unit) continue;
-    store_unit(to, reinterpret_cast<const std::byte*>(unit), mark);
+  const unsigned count = header.events, begun = index.fragments % entries_per_unit;
+  index.fragments = static_cast<std::uint8_t>(index.fragments + count);
+  const auto entry = [&](unsigned i) { return entries[i] + at; };  // within the 16 bits of offsets: holds()
+  unsigned i = 0;
+  if (begun > 0) {  // a unit that the packet before has begun
+    if (begun == 1 && count > 0) index.rest[1] = entry(i++);
+    if (begun + count < entries_per_unit) return;
+    store_unit(to, index.rest[0], index.rest[1], entry(i++), mark);
     to += unit_bytes;
-    filled = 0;
   }
-  index.rest = {unit[0], unit[1]};
-  index.fragments = static_cast<std::uint8_t>(index.fragments + header.events);
+#ifdef __AVX2__
+  const __m256i offset = _mm256_set1_epi32(static_cast<int>(at));
+  for (; i + 8 <= count; i += 2 * entries_per_unit, to += 2 * unit_bytes) {
+    const __m256i eight = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(entries + i));
+    store_two_units(to, _mm256_add_epi32(eight, offset), mark);
+  }
+#endif
+  for (; i + entries_per_unit <= count; i += entries_per_unit, to += unit_bytes)
+    store_unit(to, entry(i), entry(i + 1), entry(i + 2), mark);
+  for (unsigned r = 0; i < count; ++r) index.rest[r] = entry(i++);
 }
 
 std::uint32_t MailboxWriter::finish(std::uint64_t n, std::uint32_t buffer, unsigned board, const Index& index,
@@ -118,11 +130,9 @@ std::uint32_t MailboxWriter::finish(std::uint64_t n, std::uint32_t buffer, unsig
     return no_index;
   const std::uint32_t filled = index.fragments % entries_per_unit;
   if (filled == 0) return index.fragments;
-  alignas(16) const std::uint32_t unit[entries_per_unit + 1] = {
-      index.rest[0], filled > 1 ? index.rest[1] : IndexEntry::none, IndexEntry::none};
   store_unit(mailbox_.input + mailbox_.shape.index(buffer, board) +
                  unit_bytes * (index.fragments / entries_per_unit),
-             reinterpret_cast<const std::byte*>(unit), mailbox_mark(n));
+             index.rest[0], filled > 1 ? index.rest[1] : IndexEntry::none, IndexEntry::none, mailbox_mark(n));
   return index.fragments;
 }
 

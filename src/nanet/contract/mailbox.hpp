@@ -127,12 +127,21 @@ inline constexpr bool has_mailbox = true;
 #else
 #define NANET_MOVE_UNIT "movdqa %1, %0"
 #endif
+inline void store_unit(std::byte* at, __m128i unit) noexcept {
+  asm volatile(NANET_MOVE_UNIT : "=m"(*reinterpret_cast<__m128i*>(at)) : "x"(unit));
+}
 inline void store_unit(std::byte* at, const std::byte* data, std::uint32_t mark) noexcept {
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(data));
   const __m128i keep = _mm_set_epi32(0, -1, -1, -1);
   const __m128i flag = _mm_set_epi32(static_cast<int>(mark), 0, 0, 0);
-  const __m128i unit = _mm_or_si128(_mm_and_si128(bytes, keep), flag);
-  asm volatile(NANET_MOVE_UNIT : "=m"(*reinterpret_cast<__m128i*>(at)) : "x"(unit));
+  store_unit(at, _mm_or_si128(_mm_and_si128(bytes, keep), flag));
+}
+// The same from three words in registers: a load of words that have just been stored one by one would wait
+// for them.
+inline void store_unit(std::byte* at, std::uint32_t x, std::uint32_t y, std::uint32_t z,
+                       std::uint32_t mark) noexcept {
+  store_unit(at, _mm_set_epi32(static_cast<int>(mark), static_cast<int>(z), static_cast<int>(y),
+                               static_cast<int>(x)));
 }
 // Copies the data of a unit; returns its mark.
 inline std::uint32_t load_unit(const std::byte* at, std::byte* data) noexcept {
@@ -153,6 +162,7 @@ inline void flush_lines() noexcept {
 
 inline constexpr bool has_mailbox = false;
 inline void store_unit(std::byte*, const std::byte*, std::uint32_t) noexcept {}
+inline void store_unit(std::byte*, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t) noexcept {}
 inline std::uint32_t load_unit(const std::byte*, std::byte*) noexcept {
   return 0;
 }

@@ -36,7 +36,7 @@ wire::UdpFrame FrameBatch::udp(std::size_t i) const noexcept {
   return wire::parse_udp_frame(frame, frame.size(), destination_port(frame));
 }
 
-void FrameBatch::validate(const wire::mgp::Rules& rules) noexcept {
+void FrameBatch::validate(const wire::mgp::Rules& rules, SegmentsAhead*, SegmentsAhead::Lane&) noexcept {
   std::span<std::uint32_t> room = listed_;
   for (std::size_t i = 0; i < got_; ++i) {
     parsed_[i].udp = udp(i);

@@ -39,7 +39,8 @@ class alignas(64) FrameBatch {
     parsed_ = std::make_unique<Parsed[]>(room_);
     listed_.resize(room_ * wire::mgp::max_fragments);
   }
-  void validate(const wire::mgp::Rules& rules) noexcept;
+  // The card's thread alone writes mailboxes: a frame may end where its memory ends.
+  void validate(const wire::mgp::Rules& rules, SegmentsAhead*, SegmentsAhead::Lane&) noexcept;
   // Headers of frame i, from validate() or parsed now.
   wire::UdpFrame udp(std::size_t i) const noexcept;
   // Validation of frame i; nullptr: not validated.

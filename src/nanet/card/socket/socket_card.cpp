@@ -103,8 +103,9 @@ class SocketPort final : public SoftwarePort {
       local.push_back(os::local_endpoint(fds.back()));
     }
     overflow_.resize(sockets_.size(), 0);
-    reader_ = std::make_unique<SocketReader>(std::move(fds), reading_threads(options), reading_cpus(options),
-                                             options.rules);
+    const std::size_t threads = reading_threads(options);
+    reader_ = std::make_unique<SocketReader>(std::move(fds), threads, reading_cpus(options), options.rules,
+                                             threads > 0 ? stream().write_ahead() : nullptr);
   }
 
   bool read() noexcept override {
@@ -143,8 +144,11 @@ class SocketPort final : public SoftwarePort {
         overflow += gone;
         counters_->lost[static_cast<std::size_t>(Lost::socket_overflow)] += gone;
       }
-      batch.datagrams(
-          i, [&](std::span<const std::byte> datagram) { packet(datagram, batch.checked(k++), stamp); });
+      batch.datagrams(i, [&](std::span<const std::byte> datagram) {
+        const SocketBatch::Validated* const validated = batch.validated(k++);
+        packet(datagram, validated ? &validated->checked : nullptr, stamp,
+               validated ? validated->written : WrittenSegment{});
+      });
     }
     return stamp;
   }

@@ -31,7 +31,7 @@ bool SocketBatch::read(int fd, std::size_t socket, std::size_t requested) noexce
   const int got = recvmmsg(fd, message_.data(), static_cast<unsigned>(requested), MSG_DONTWAIT, nullptr);
   got_ = got > 0 ? static_cast<std::size_t>(got) : 0;
   trains_ = false;
-  validated_ = 0;
+  checked_ = 0;
   for (std::size_t i = 0; i < got_; ++i) {
     received_[i] = {message_[i].msg_len, os::receive_info(message_[i].msg_hdr)};
     trains_ |= received_[i].info.segment_bytes != 0;
@@ -39,14 +39,19 @@ bool SocketBatch::read(int fd, std::size_t socket, std::size_t requested) noexce
   return got_ > 0;
 }
 
-void SocketBatch::validate(const wire::mgp::Rules& rules) noexcept {
+void SocketBatch::validate(const wire::mgp::Rules& rules, SegmentsAhead* ahead,
+                           SegmentsAhead::Lane& lane) noexcept {
   std::span<std::uint32_t> room = listed_;
+  const bool writes = ahead && ahead->begin(lane);
   for (std::size_t i = 0; i < got_; ++i)
     datagrams(i, [&](std::span<const std::byte> datagram) {
-      if (validated_ == room_checked_) return;
-      const wire::mgp::Checked& checked = checked_[validated_++] = wire::mgp::validate(datagram, rules, room);
-      if (checked.index) room = room.subspan(checked.fragments);
+      if (checked_ == room_checked_) return;
+      Validated& v = validated_[checked_++];
+      v.checked = wire::mgp::validate(datagram, rules, room);
+      if (v.checked.index) room = room.subspan(v.checked.fragments);
+      v.written = writes ? ahead->write(lane, v.checked, datagram) : WrittenSegment{};
     });
+  if (writes) SegmentsAhead::end(lane);
 }
 
 }  // namespace nanet::card

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "nanet/card/software/batch_reader.hpp"
+#include "nanet/card/software/segments_ahead.hpp"
 #include "nanet/os/socket.hpp"
 #include "nanet/wire/mgp.hpp"
 
@@ -48,7 +49,7 @@ class alignas(64) SocketBatch {
   void fetch() const noexcept {
     __builtin_prefetch(&got_);
     __builtin_prefetch(received_.data());
-    __builtin_prefetch(checked_.get());
+    __builtin_prefetch(validated_.get());
     for (std::size_t i = 0; i < fetched_bytes; i += 64) __builtin_prefetch(bytes_.get() + i);
   }
   // Prefetches the lines of the first message for writing; called once per use, before read().
@@ -74,14 +75,17 @@ class alignas(64) SocketBatch {
   // Validates as many datagrams as fit. Call make_room_to_validate() once before.
   void make_room_to_validate() {
     room_checked_ = room_ * most_segments;
-    checked_ = std::make_unique<wire::mgp::Checked[]>(room_checked_);
+    validated_ = std::make_unique<Validated[]>(room_checked_);
     listed_.resize(room_ * most_listed);
   }
-  void validate(const wire::mgp::Rules& rules) noexcept;
+  // ahead: writes their segments to mailboxes as `lane`; nullptr: not.
+  void validate(const wire::mgp::Rules& rules, SegmentsAhead* ahead, SegmentsAhead::Lane& lane) noexcept;
+  struct Validated {
+    wire::mgp::Checked checked;
+    WrittenSegment written;
+  };
   // Result for the k-th datagram of the call; nullptr: not validated.
-  const wire::mgp::Checked* checked(std::size_t k) const noexcept {
-    return k < validated_ ? &checked_[k] : nullptr;
-  }
+  const Validated* validated(std::size_t k) const noexcept { return k < checked_ ? &validated_[k] : nullptr; }
 
  private:
   // Largest train of UDP_GRO. The stride is no power of two: the first lines of all messages would share a
@@ -103,10 +107,10 @@ class alignas(64) SocketBatch {
 
   // Separate cache lines: constants, results that the card's thread reads, and state of the reading thread.
   std::unique_ptr<std::byte[]> bytes_;
-  std::unique_ptr<wire::mgp::Checked[]> checked_;
-  std::vector<std::uint32_t> listed_;  // fragments, of checked_
+  std::unique_ptr<Validated[]> validated_;
+  std::vector<std::uint32_t> listed_;  // fragments, of validated_
   std::size_t room_, room_checked_ = 0;
-  alignas(64) std::size_t socket_ = 0, requested_ = 0, got_ = 0, validated_ = 0;
+  alignas(64) std::size_t socket_ = 0, requested_ = 0, got_ = 0, checked_ = 0;
   Nanoseconds before_ = 0;
   bool trains_ = false;
   alignas(64) std::array<Received, most> received_{};

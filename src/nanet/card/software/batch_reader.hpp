@@ -5,8 +5,8 @@
 // A Batch has: Source, a copyable handle; most, handed_at_once, first_request: numbers of packets to request;
 // read(source, index, requested): false if there was none; source(): that index; before(): a time before
 // read(); emptied(): everything that arrived before that time has been read; next_request(handed): packets to
-// request next; validate(rules); fetch(), fetch_to_write(): prefetches; release(): its packets are no longer
-// used, called by the thread that reads.
+// request next; validate(rules, ahead, lane); fetch(), fetch_to_write(): prefetches; release(): its packets
+// are no longer used, called by the thread that reads.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "nanet/card/software/segments_ahead.hpp"
 #include "nanet/os/affinity.hpp"
 #include "nanet/os/clock.hpp"
 #include "nanet/wire/mgp.hpp"
@@ -31,20 +32,26 @@ class BatchReader {
 
   // Sources outlive the reader. threads: number of reading threads, which share the sources and validate by
   // `rules`. 0: the caller's thread reads. cpus: their cores, in order; threads beyond the list are not
-  // pinned. Throws std::system_error (no such core).
+  // pinned. ahead: segments that the threads write to mailboxes; outlives the reader; nullptr: none. Throws
+  // std::system_error (no such core).
   explicit BatchReader(std::vector<Source> sources, std::size_t threads = 0, std::span<const int> cpus = {},
-                       const wire::mgp::Rules& rules = {})
+                       const wire::mgp::Rules& rules = {}, SegmentsAhead* ahead = nullptr)
       : sources_(std::move(sources)),
         rules_(rules),
+        ahead_(threads <= SegmentsAhead::most_lanes ? ahead : nullptr),
         requested_(sources_.size(), Batch::first_request),
         read_up_to_(sources_.size(), 0),
         stamp_(sources_.size(), 0),
         empty_(sources_.size()) {
     threads = std::min(threads, sources_.size());
     for (std::size_t t = 0; t < threads; ++t) {
-      lanes_.push_back(std::make_unique<Lane>());
+      lanes_.push_back(std::make_unique<Lane>(static_cast<std::uint8_t>(t)));
       Lane& lane = *lanes_.back();
       for (std::size_t s = t; s < sources_.size(); s += threads) lane.sources.push_back(s);
+      if (ahead_) ahead_->add(lane.writing);
+    }
+    for (std::size_t t = 0; t < threads; ++t) {
+      Lane& lane = *lanes_[t];
       lane.thread = std::jthread([this, &lane] { run(lane); });
       try {
         if (t < cpus.size() && cpus[t] >= 0) os::pin_thread(lane.thread.native_handle(), cpus[t]);
@@ -84,12 +91,13 @@ class BatchReader {
 
   // A reading thread and its ring of batches.
   struct Lane {
-    Lane() {
+    explicit Lane(std::uint8_t number) : writing(number) {
       ring.reserve(ring_entries);
       while (ring.size() < ring_entries) ring.emplace_back(Batch::handed_at_once).make_room_to_validate();
     }
     std::vector<Batch> ring;
     std::vector<std::size_t> sources;
+    SegmentsAhead::Lane writing;
     alignas(64) std::atomic<std::uint64_t> filled{0};
     alignas(64) std::atomic<std::uint64_t> emptied{0};
     std::jthread thread;
@@ -162,7 +170,7 @@ class BatchReader {
         fetched = filled;
         if (batch.read(sources_[port.source], port.source, port.requested)) {
           port.requested = batch.next_request(true);
-          batch.validate(rules_);
+          batch.validate(rules_, ahead_, lane.writing);
           lane.filled.store(++filled, std::memory_order_release);
           continue;
         }
@@ -176,6 +184,7 @@ class BatchReader {
 
   std::vector<Source> sources_;
   wire::mgp::Rules rules_;
+  SegmentsAhead* ahead_;
   std::vector<std::size_t> requested_;  // per source: packets to request next, in the caller's thread
   std::vector<Nanoseconds> read_up_to_, stamp_;
   struct alignas(64) Empty {

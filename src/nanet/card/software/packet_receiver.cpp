@@ -19,7 +19,7 @@ PacketReceiver::PacketReceiver(const ReceiverOptions& options, Consumers& consum
       expected_(options.rules.boards ? options.rules.boards : 1) {}
 
 void PacketReceiver::checked_packet(std::span<const std::byte> datagram, const wire::mgp::Checked& checked,
-                                    Nanoseconds stamp) noexcept {
+                                    const WrittenSegment&, Nanoseconds stamp) noexcept {
   const auto lose = [this](Lost reason) { ++counters_.lost[static_cast<std::size_t>(reason)]; };
   ++counters_.packets_in;
   counters_.bytes_in += datagram.size();

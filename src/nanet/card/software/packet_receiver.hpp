@@ -13,8 +13,9 @@ class PacketReceiver final : public Receiver {
  public:
   PacketReceiver(const ReceiverOptions& options, Consumers& consumers, FrameTable& table, Counters& counters);
 
+  using Receiver::checked_packet;
   void checked_packet(std::span<const std::byte> datagram, const wire::mgp::Checked& checked,
-                      Nanoseconds stamp) noexcept override;
+                      const WrittenSegment& written, Nanoseconds stamp) noexcept override;
   void expire(Nanoseconds safe) noexcept override;
   void drain(Nanoseconds now) noexcept override { close(now); }
   Nanoseconds next_timer() const noexcept override;

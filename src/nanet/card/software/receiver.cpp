@@ -50,7 +50,14 @@ void FrameReceiver::refuse(std::span<const std::byte> datagram, Refusal reason, 
 }
 
 void FrameReceiver::checked_packet(std::span<const std::byte> datagram, const Checked& checked,
-                                   Nanoseconds stamp) noexcept {
+                                   const WrittenSegment& written, Nanoseconds stamp) noexcept {
+  written_ = written;
+  receive(datagram, checked, stamp);
+  if (written_.n != WrittenSegment::none) spoil(written_.n);  // not placed
+}
+
+void FrameReceiver::receive(std::span<const std::byte> datagram, const Checked& checked,
+                            Nanoseconds stamp) noexcept {
   ++counters_.packets_in;
   counters_.bytes_in += datagram.size();
   if (checked.refusal != Refusal::none) return refuse(datagram, checked.refusal, stamp);
@@ -144,6 +151,7 @@ void FrameReceiver::begin(std::uint8_t number, Nanoseconds stamp, Nanoseconds fi
   current_.base = table_.end;
   current_.last_packet = stamp;
   table_.begin_burst(current_.base);
+  if (ahead_) ahead_->begin_burst(number, current_.base);
   note_burst({current_.base, extended_});
   ++counters_.bursts;
   if (const std::uint8_t kept = kept_sob_[number]) {
@@ -404,7 +412,13 @@ void FrameReceiver::place(Burst& burst, std::uint64_t n, unsigned b, const Check
   board.bytes = static_cast<std::uint16_t>(end);
   contract::MailboxWriter& mailbox = events_[consumers_.device_of(n)].mailbox();
   const bool by_mailbox = mailbox && !merger_;  // a merged frame follows when it is closed
-  if (by_mailbox) {
+  const bool written = written_.n == n && at == 0;
+  if (written_.foreign) spoil(n);
+  if (written) {
+    board.units = written_.units;
+    board.fragments = written_.fragments;
+    written_ = {};
+  } else if (by_mailbox) {
     const std::uint32_t buffer = view.buffer_of(n);
     board.units =
         static_cast<std::uint8_t>(mailbox.segment(n, buffer, b, segment, board.units, board.bytes, false));
@@ -424,7 +438,7 @@ void FrameReceiver::place(Burst& burst, std::uint64_t n, unsigned b, const Check
   const auto lower = static_cast<std::uint16_t>((2u << board.last) - 1);
   if ((board.indices & lower) != lower) return;
   slot.complete |= static_cast<std::uint8_t>(1u << b);
-  if (by_mailbox) finish_segment(n, b);
+  if (by_mailbox && !written) finish_segment(n, b);
   if (slot.complete != expected_) return;
   close(n, stamp, false);
   finish_if_done(burst, stamp);

@@ -16,6 +16,7 @@
 #include "nanet/card/observers.hpp"
 #include "nanet/card/receive_status.hpp"
 #include "nanet/card/software/frame_merger.hpp"
+#include "nanet/card/software/segments_ahead.hpp"
 #include "nanet/card/software/sequence.hpp"
 #include "nanet/contract/producer.hpp"
 #include "nanet/wire/dealing.hpp"
@@ -47,9 +48,14 @@ class Receiver : public ReceiveStatus {
   }
   // Consumers have mailboxes: lists the fragments of packets that this thread validates, for the indices.
   void list_fragments() noexcept { listed_ = index_.size(); }
-  // The same for a payload that another thread has validated by these rules.
+  // The same for a payload that another thread has validated by these rules. written: what it has written to
+  // a mailbox.
   virtual void checked_packet(std::span<const std::byte> datagram, const wire::mgp::Checked& checked,
-                              Nanoseconds stamp) noexcept = 0;
+                              const WrittenSegment& written, Nanoseconds stamp) noexcept = 0;
+  void checked_packet(std::span<const std::byte> datagram, const wire::mgp::Checked& checked,
+                      Nanoseconds stamp) noexcept {
+    checked_packet(datagram, checked, {}, stamp);
+  }
   // Closes frames that have timed out. safe: time up to which all sockets have been read or found empty.
   virtual void expire(Nanoseconds safe) noexcept = 0;
   // Closes all open frames and bursts: no packet follows until a new burst.
@@ -81,12 +87,19 @@ class FrameReceiver final : public Receiver {
   // consumers, table and counters outlive the receiver. They are shared with the sender, in the same thread.
   FrameReceiver(const ReceiverOptions& options, Consumers& consumers, FrameTable& table, Counters& counters);
 
+  using Receiver::checked_packet;
   void checked_packet(std::span<const std::byte> datagram, const wire::mgp::Checked& checked,
-                      Nanoseconds stamp) noexcept override;
+                      const WrittenSegment& written, Nanoseconds stamp) noexcept override;
   void expire(Nanoseconds safe) noexcept override;
   void drain(Nanoseconds now) noexcept override;
   Nanoseconds next_timer() const noexcept override;
   std::int64_t missing() const noexcept override;
+
+  // Reading threads write segments. Called before the first packet; ahead outlives the receiver.
+  void write_ahead(SegmentsAhead& ahead) {
+    ahead_ = &ahead;
+    spoiled_.resize(2 * table_.slots());
+  }
 
   bool idle() const noexcept { return !current_.active && !old_.active; }
 
@@ -123,6 +136,8 @@ class FrameReceiver final : public Receiver {
     Nanoseconds time = 0;
   };
 
+  void receive(std::span<const std::byte> datagram, const wire::mgp::Checked& checked,
+               Nanoseconds stamp) noexcept;
   void lose(Lost reason) noexcept { ++counters_.lost[static_cast<std::size_t>(reason)]; }
   void refuse(std::span<const std::byte> datagram, wire::mgp::Refusal reason, Nanoseconds stamp) noexcept;
   bool of_a_third_burst(const Header& header) const noexcept;
@@ -147,6 +162,13 @@ class FrameReceiver final : public Receiver {
     return indices_.empty() ? nullptr : &indices_[n & (indices_.size() - 1)][board];
   }
   void finish_segment(std::uint64_t n, unsigned board) noexcept;
+  // n goes without mailbox: a segment of it may have had another content.
+  void spoil(std::uint64_t n) noexcept {
+    if (!spoiled_.empty()) spoiled_[n & (spoiled_.size() - 1)] = n + 1;
+  }
+  bool spoiled(std::uint64_t n) const noexcept {
+    return !spoiled_.empty() && spoiled_[n & (spoiled_.size() - 1)] == n + 1;
+  }
   void close_all(const Burst& burst, Nanoseconds now) noexcept;
   void fix_last(Burst& burst, Nanoseconds stamp) noexcept;
   void finish_if_done(Burst& burst, Nanoseconds now) noexcept;
@@ -172,6 +194,9 @@ class FrameReceiver final : public Receiver {
   std::unique_ptr<FrameMerger> merger_;  // or nullptr
   // By slot of the table and board; with mailboxes only.
   std::vector<std::array<contract::MailboxWriter::Index, contract::index_boards>> indices_;
+  SegmentsAhead* ahead_ = nullptr;
+  WrittenSegment written_;              // of the packet under way, until it is placed
+  std::vector<std::uint64_t> spoiled_;  // n + 1; with `ahead_` only
   std::uint8_t expected_;
   bool any_burst_ = false, old_known_ = false;
   Burst current_, old_;

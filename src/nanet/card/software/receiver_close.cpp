@@ -91,7 +91,9 @@ contract::EventLine FrameReceiver::line_of(std::uint64_t n, std::size_t device) 
   if (merger_) return merged_line(n, mailbox, view.buffer(view.buffer_of(n)), view.buffer_of(n));
   const FrameTable::Slot& slot = table_.slot(n);
   const bool indices = view.shape.boards <= contract::index_boards;
-  bool whole = true, indexed = indices;
+  // A late packet of a missing board may be written ahead.
+  bool whole = !ahead_ || !ahead_->enabled() || (slot.complete == expected_ && !spoiled(n)),
+       indexed = indices;
   for (unsigned b = 0; b < view.shape.boards; ++b) {
     const std::uint16_t bytes = slot.board[b].bytes;
     line.bytes[b] = bytes;

@@ -37,9 +37,9 @@ std::span<const int> SoftwarePort::reading_cpus(const ClopOptions& options) {
 }
 
 void SoftwarePort::packet(std::span<const std::byte> datagram, const wire::mgp::Checked* checked,
-                          Nanoseconds stamp) noexcept {
+                          Nanoseconds stamp, const WrittenSegment& written) noexcept {
   if (checked)
-    stream_->receiver().checked_packet(datagram, *checked, stamp);
+    stream_->receiver().checked_packet(datagram, *checked, written, stamp);
   else
     stream_->receiver().packet(datagram, stamp);
   // Ready answers leave before the rest of the batch is processed.

@@ -66,8 +66,9 @@ class SoftwarePort {
   static std::span<const int> reading_cpus(const ClopOptions& options);
 
   // One packet to the receiver. checked: its validation; nullptr: not validated.
-  void packet(std::span<const std::byte> datagram, const wire::mgp::Checked* checked,
-              Nanoseconds stamp) noexcept;
+  // written: what the thread that validated it has written to a mailbox.
+  void packet(std::span<const std::byte> datagram, const wire::mgp::Checked* checked, Nanoseconds stamp,
+              const WrittenSegment& written = {}) noexcept;
   // Null until open(): a transmit path takes a reference before the counters exist.
   Counters* counters_ = nullptr;
 

@@ -39,11 +39,25 @@ void SoftwareStream::observe(FrameObserver* observer) noexcept {
   sender_.observe(observer);
 }
 
+SegmentsAhead* SoftwareStream::write_ahead() {
+  auto* const frames = dynamic_cast<FrameReceiver*>(receiver_.get());
+  if (!frames || !writes_mailboxes() || options().merge) return nullptr;
+  ahead_ = std::make_unique<SegmentsAhead>(consumers(), options().dealing);
+  frames->write_ahead(*ahead_);
+  return ahead_.get();
+}
+
 bool SoftwareStream::use_mailboxes(std::span<const contract::Mailbox> mailboxes) noexcept {
+  if (mailboxes.empty()) {
+    if (ahead_) ahead_->disable();
+    for (contract::EventWriter& events : consumers().events) events.attach({});
+    return true;
+  }
   if (!writes_mailboxes() || mailboxes.size() != consumers().events.size()) return false;
   for (std::size_t d = 0; d < mailboxes.size(); ++d)
     consumers().events[d].attach(contract::MailboxWriter(mailboxes[d]));
   receiver_->list_fragments();
+  if (ahead_) ahead_->enable();
   return true;
 }
 

@@ -18,6 +18,9 @@ class SoftwareStream final : public Stream {
   SoftwareStream(const ClopOptions& options, std::uint8_t number, Transmit& transmit, bool replay = false);
 
   Receiver& receiver() noexcept { return *receiver_; }
+  // Segments that reading threads write; nullptr: the card's thread alone writes mailboxes. Called before
+  // the first packet.
+  SegmentsAhead* write_ahead();
   Sender& sender() noexcept { return sender_; }
   // nullptr in gather mode packets.
   const FrameReceiver* frame_receiver() const noexcept {
@@ -45,6 +48,7 @@ class SoftwareStream final : public Stream {
   void reap_all() noexcept override { sender_.reap_all(); }
 
  private:
+  std::unique_ptr<SegmentsAhead> ahead_;  // or nullptr
   std::unique_ptr<Receiver> receiver_;
   Sender sender_;
 };

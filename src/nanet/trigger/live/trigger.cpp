@@ -174,6 +174,7 @@ void Trigger::run() noexcept {
     if (!card_->send() && !worked) std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
   executor_->stop();
+  stream.use_mailboxes({});  // reading threads live on, the executor's memory does not
   stream.reap_all();
   accounting_->check();
   const Nanoseconds ended = os::monotonic_now();

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nanet/card/software/segments_ahead.hpp"
+
+#include "nanet/contract/atomic.hpp"
+#include "nanet/contract/fragment_index.hpp"
+#include "nanet/os/affinity.hpp"
+
+namespace nanet::card {
+
+namespace flag = wire::mgp::flag;
+
+void SegmentsAhead::disable() noexcept {
+  enabled_.store(false, std::memory_order_seq_cst);
+  for (const Lane* lane : lanes_)
+    while (lane->writes.load(std::memory_order_seq_cst)) os::spin();
+}
+
+bool SegmentsAhead::begin(Lane& lane) const noexcept {
+  if (!enabled_.load(std::memory_order_relaxed)) return false;
+  lane.writes.store(true, std::memory_order_seq_cst);
+  if (enabled_.load(std::memory_order_seq_cst)) return true;
+  lane.writes.store(false, std::memory_order_release);
+  return false;
+}
+
+void SegmentsAhead::end(Lane& lane) noexcept {
+  contract::flush_lines();  // before the packets are handed over
+  lane.writes.store(false, std::memory_order_release);
+}
+
+// Whether the buffer of n has been returned by the number before, as the card's thread will find it.
+bool SegmentsAhead::returned(const contract::View& view, std::uint64_t n) const noexcept {
+  const std::uint64_t lap = std::uint64_t{view.shape.buffers} * view.shape.devices;
+  return contract::acquire(view.returned[view.buffer_of(n)]) ==
+         (n < lap ? 0 : static_cast<std::uint32_t>(n - lap + 1));
+}
+
+WrittenSegment SegmentsAhead::write(Lane& lane, const wire::mgp::Checked& checked,
+                                    std::span<const std::byte> datagram) noexcept {
+  const wire::mgp::Header& header = checked.header;
+  if (checked.refusal != wire::mgp::Refusal::none || header.has(flag::sob | flag::eob)) return {};
+  const unsigned b = header.board == merged_board ? 0 : header.board;
+  if (b >= max_boards) return {};
+  Owner& owner = owner_[b];
+  std::uint8_t lane_of = owner.lane.load(std::memory_order_relaxed);
+  if (lane_of == no_lane && owner.lane.compare_exchange_strong(lane_of, lane.number)) lane_of = lane.number;
+  const std::uint64_t burst = burst_.load(std::memory_order_acquire);
+  const bool current = burst != no_burst && burst >> base_bits == header.burst;
+  const std::uint64_t n = (burst & base_mask) + dealing_.index(header.frame);
+  if (lane_of != lane.number) {
+    // Either the owner sees `shared`, or this thread sees the owner's number.
+    owner.shared.store(true, std::memory_order_seq_cst);
+    WrittenSegment other;
+    other.foreign = !current || n < owner.up_to.load(std::memory_order_seq_cst);
+    return other;
+  }
+  if (!current || !dealing_.owns(header.frame)) return {};
+  if (burst != lane.burst) {
+    lane.burst = burst;
+    lane.newest.fill(-1);
+  }
+  if (std::int64_t{header.frame} <= lane.newest[b]) return {};
+  lane.newest[b] = header.frame;
+  if (header.index != 0 || !header.has(flag::last)) return {};
+  const contract::View& view = consumers_.view_of(n);
+  contract::MailboxWriter& mailbox = consumers_.events[consumers_.device_of(n)].mailbox();
+  constexpr std::uint32_t step = contract::payload_alignment;
+  const std::uint32_t bytes = (header.length + step - 1) / step * step;
+  if (!mailbox || b >= view.shape.boards || bytes > view.shape.segment_bytes || !mailbox.holds(bytes) ||
+      contract::mailbox_mark(n) == 0 || !returned(view, n))
+    return {};
+  owner.up_to.store(n + 1, std::memory_order_seq_cst);
+  if (owner.shared.load(std::memory_order_seq_cst)) return {};
+  const std::uint32_t buffer = view.buffer_of(n);
+  WrittenSegment written;
+  written.n = n;
+  written.units = static_cast<std::uint8_t>(mailbox.segment(n, buffer, b, datagram.data(), 0, bytes, true));
+  written.fragments = FrameTable::Slot::without_index;
+  if (view.shape.boards > contract::index_boards) return written;
+  contract::MailboxWriter::Index index;
+  mailbox.add(n, buffer, b, index, 0, header, checked.index);
+  const std::uint32_t fragments = mailbox.finish(n, buffer, b, index, datagram.data(), bytes);
+  if (fragments != contract::no_index) written.fragments = static_cast<std::uint8_t>(fragments);
+  return written;
+}
+
+}  // namespace nanet::card
