@@ -103,7 +103,8 @@ def running(size: str, engine: str = "model") -> Iterator[tuple[str, Carried]]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-            for left in (path, *Path(path).parent.glob(Path(path).name + ".*")):
-                Path(left).unlink(missing_ok=True)
+            Path(path).unlink(missing_ok=True)
+            for left in Path(path).parent.glob(Path(path).name + ".*"):
+                left.unlink(missing_ok=True)
             with contextlib.suppress(OSError, ValueError):
                 carried.update(json.loads(report.read_text()))
