@@ -232,6 +232,18 @@ def test_exit_status_is_that_of_the_program(nanet) -> None:
 
 
 @built
+def test_a_missing_libfabric_is_named(nanet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / fabric.PROVIDER).touch()
+    probe = tmp_path / fabric.PROBE
+    probe.write_text(
+        "#!/bin/sh\necho 'error while loading shared libraries: libfabric.so.1: cannot open' >&2\nexit 127\n"
+    )
+    probe.chmod(0o755)
+    monkeypatch.setenv("FI_PROVIDER_PATH", str(tmp_path))
+    done = nanet("bench", "fabric", status=2)
+    assert "libfabric.so.1 is not installed; install libfabric" in done.stderr
+
+
 def test_bench_reports_the_figures_by_name(nanet) -> None:
     done = nanet("bench", "fabric", "--seconds", 0.02, "--runs", 1, "--json", "-")
     figures = json.loads(done.stdout)["figures"]
