@@ -10,6 +10,7 @@ import sys
 import awkward as ak
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet as pq
 import pytest
 from nanet.errors import UsageError

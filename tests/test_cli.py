@@ -50,8 +50,16 @@ def test_no_command_shows_the_help_and_is_bad_usage(nanet) -> None:
 
 def test_unknown_command_suggests(nanet) -> None:
     done = nanet("triger", status=2)
-    assert "triger" in done.stderr
-    assert "trigger" in done.stderr
+    assert done.stderr == "nanet: triger: no such command (did you mean trigger?)\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "placed"),
+    [("-q", "nanet -q replay"), ("--verbose", "nanet -v replay"), ("--log", "nanet --log FILE replay")],
+)
+def test_option_of_nanet_after_the_command_is_placed(nanet, given: str, placed: str) -> None:
+    done = nanet("replay", given, "run.pcap", status=2)
+    assert done.stderr == f"nanet: {given} precedes the command: {placed} …\n"
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["--version"], ["trigger", "--print-config"]])

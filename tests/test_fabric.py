@@ -18,6 +18,7 @@ from nanet.errors import UsageError
 
 import nanet.fabric as fabric
 from nanet import simulation
+from nanet.fabric import leftovers
 from nanet.torus import serve
 
 built = pytest.mark.skipif(
@@ -91,14 +92,62 @@ def test_an_unmodified_program_runs(nanet, root: Path, tmp_path: Path, backend: 
     done = nanet("mpirun", "-n", 4, "--backend", backend, "--mpi", mpirun, program, timeout=200)
     assert "4 ranks, 0 wrong" in done.stdout
     carried = re.search(
-        r"torus: ([\d,]+) packets, ([\d,]+) words, ([\d.]+) hops and ([\d,]+) cycles", done.stderr
+        r"torus: ([\d ]+) packets, ([\d ]+) words, ([\d.]+) hops and ([\d ]+) cycles", done.stderr
     )
     assert (carried is not None) == (backend == "model")
     if carried:  # 3 MB by each rank to its neighbour, in packets of at most 4 KiB
-        packets, words = (int(carried[k].replace(",", "")) for k in (1, 2))
+        packets, words = (int(carried[k].replace(" ", "")) for k in (1, 2))
         assert packets > 4 * 3_000_000 / 4096
         assert words > 4 * 3_000_000 / 16
         assert "refused" not in done.stderr
+
+
+def test_files_of_dead_processes_are_removed_and_no_others(tmp_path: Path) -> None:
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    user, dead, alive = f"nanet-fi-{os.getuid()}", ended.pid, os.getpid()
+    pipes = [f"{user}-bell-{dead}.0", f"{user}-bell-{dead}.1", f"{user}-bell-{alive}.0"]
+    for name in pipes:
+        os.mkfifo(tmp_path / name)
+    regions = [
+        f"{user}-0.0.0.{process << 9 | index}" for process, index in ((dead, 0), (dead, 1), (alive, 0))
+    ]
+    others = [
+        f"{user}-0.0.0.{1 << 31 | 7}",
+        f"nanet-fi-{os.getuid() + 1}-0.0.0.{dead << 9}",
+        "nanet-torus-0-1",
+    ]
+    for name in (*regions, *others):
+        (tmp_path / name).write_bytes(b"x")
+    # Of the dead process's files, one pipe has a reader and one region a lock of another process.
+    holder = (
+        "import fcntl, os, sys; a = os.open(sys.argv[1], os.O_RDWR); b = os.open(sys.argv[2], os.O_RDWR);"
+        "fcntl.lockf(b, fcntl.LOCK_EX); print(flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", holder, tmp_path / pipes[1], tmp_path / regions[1]],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as holding:
+        assert holding.stdin is not None and holding.stdout is not None
+        holding.stdout.readline()
+        assert leftovers.remove(str(tmp_path)) == sorted([pipes[0], regions[0]])
+        holding.stdin.close()
+    assert leftovers.remove(str(tmp_path)) == sorted([pipes[1], regions[1]])
+    assert {path.name for path in tmp_path.iterdir()} == {pipes[2], regions[2], *others}
+
+
+@built
+@pytest.mark.skipif(MPICC is None, reason="no mpicc")
+def test_a_killed_rank_leaves_no_file(
+    nanet, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shared").mkdir()
+    monkeypatch.setenv("FI_NANET_DIRECTORY", str(tmp_path / "shared"))
+    mpirun, program = compiled(root, tmp_path, "mpi_waits")
+    done = nanet("mpirun", "-n", 2, "--mpi", mpirun, program, "kill", status=None, timeout=200)
+    assert done.returncode != 0 and "rank 1 waits" in done.stdout
+    assert not list((tmp_path / "shared").iterdir())
 
 
 @built
@@ -109,7 +158,7 @@ def test_an_unmodified_program_runs_over_simulated_nodes(nanet, root: Path, tmp_
     mpirun, program = compiled(root, tmp_path, "mpi_program")
     done = nanet("mpirun", "-n", 2, "--backend", "rtl", "--mpi", mpirun, program, 20_000, timeout=900)
     assert "2 ranks, 0 wrong" in done.stdout
-    assert re.search(r"torus: [\d,]+ packets", done.stderr)
+    assert re.search(r"torus: [\d ]+ packets", done.stderr)
 
 
 @pytest.mark.complete
@@ -183,6 +232,18 @@ def test_exit_status_is_that_of_the_program(nanet) -> None:
 
 
 @built
+def test_a_missing_libfabric_is_named(nanet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / fabric.PROVIDER).touch()
+    probe = tmp_path / fabric.PROBE
+    probe.write_text(
+        "#!/bin/sh\necho 'error while loading shared libraries: libfabric.so.1: cannot open' >&2\nexit 127\n"
+    )
+    probe.chmod(0o755)
+    monkeypatch.setenv("FI_PROVIDER_PATH", str(tmp_path))
+    done = nanet("bench", "fabric", status=2)
+    assert "libfabric.so.1 is not installed; install libfabric" in done.stderr
+
+
 def test_bench_reports_the_figures_by_name(nanet) -> None:
     done = nanet("bench", "fabric", "--seconds", 0.02, "--runs", 1, "--json", "-")
     figures = json.loads(done.stdout)["figures"]

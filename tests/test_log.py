@@ -4,8 +4,13 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -51,3 +56,48 @@ def test_help_as_a_command(nanet) -> None:
     assert nanet("help", "replay").stdout == nanet("replay", "--help").stdout
     assert "Usage: nanet [OPTIONS] COMMAND" in nanet("help").stdout
     assert "relpay" in nanet("help", "relpay", status=2).stderr
+
+
+def on_terminal(command: list[str], folder: Path, more: dict[str, str]) -> str:
+    """Output of a command on a pseudo-terminal."""
+    ours, theirs = pty.openpty()
+    environment = {"PATH": os.environ["PATH"], "TERM": "xterm-256color", **more}
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs
+    ):
+        os.close(theirs)
+        text = b""
+        try:
+            while part := os.read(ours, 4096):
+                text += part
+        except OSError:  # Linux: the other end is closed
+            pass
+    os.close(ours)
+    return text.decode()
+
+
+@pytest.mark.parametrize(
+    ("terminal", "more", "moves"),
+    [
+        (True, {}, True),
+        (True, {"JPY_PARENT_PID": "1"}, False),
+        (False, {"FORCE_COLOR": "1"}, False),
+    ],
+)
+def test_progress_moves_the_cursor_on_terminals_only(
+    nanet_program: str, tmp_path: Path, terminal: bool, more: dict[str, str], moves: bool
+) -> None:
+    command = [nanet_program, "generate", "--events", "200", "--out", "run.pcap"]
+    if terminal:
+        said = on_terminal(command, tmp_path, more)
+    else:
+        said = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env={"PATH": os.environ["PATH"], **more},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    assert "200 events" in said
+    assert ("\x1b[2K" in said) == moves and ("\x1b[?25l" in said) == moves

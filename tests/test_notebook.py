@@ -29,7 +29,7 @@ def executed(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> nbf
 def test_from_a_capture_to_an_efficiency_plot(executed: nbformat.NotebookNode, tmp_path: Path) -> None:
     outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
     text = "".join(output["text"] for output in outputs if output["output_type"] == "stream")
-    assert "fragments make 19" in text
+    assert "fragments make 19" in text and "20 000 events" in text and "\x1b" not in text
     shares = {
         line.split()[0]: [float(word) for word in line.split()[3:12:3]]
         for line in text.splitlines()

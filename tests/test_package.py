@@ -43,6 +43,20 @@ def test_a_command_starts_light() -> None:
     assert done.stdout.splitlines()[-1] == "light"
 
 
+def test_show_loads_no_part_of_arrow_that_it_does_not_use(tmp_path: Path) -> None:
+    code = (
+        "import sys; from nanet.cli import main;"
+        "main(['generate', '--events', '200', '--seed', '1', '--out', 'run.pcap']);"
+        "main(['show', 'run.pcap', '--event', '3']);"
+        "heavy = {'pyarrow.compute', 'pyarrow.dataset', 'pyarrow.parquet', 'scipy', 'matplotlib'};"
+        "print(heavy & set(sys.modules) or 'light')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    assert "ring" in done.stdout and done.stdout.splitlines()[-1] == "light"
+
+
 USER_SCRIPT = """
 import numpy as np
 from nanet import _core, analysis

@@ -19,11 +19,15 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 STABLE = (3, 12)  # oldest Python of the wheel with the stable ABI
 NAMES = ("python3.11", "python3.12", "python3.13", "python3.14")
+# Libraries of the user's system, for the probe of `nanet bench fabric`. A copy would bring ten more, with
+# their licences.
+SYSTEM = ("libfabric.so.1",)
 # Serve any x86-64 processor since 2013 and any libstdc++.
 DEFINES = {"NANET_ARCH": "x86-64-v3", "CMAKE_MODULE_LINKER_FLAGS": "-static-libstdc++ -static-libgcc"}
 
@@ -77,6 +81,12 @@ def interpreters() -> list[str]:
     return list(found.values())
 
 
+def foreign(wheel: Path) -> list[str]:
+    """Libraries that auditwheel copied into a wheel."""
+    with zipfile.ZipFile(wheel) as file:
+        return [name for name in file.namelist() if re.fullmatch(r"nanet\.libs/.+", name)]
+
+
 def build(python: str, out: Path) -> Path:
     """Builds and repairs one wheel."""
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["dependency-groups"]
@@ -97,8 +107,13 @@ def build(python: str, out: Path) -> Path:
             "--wheel-dir", raw, *options, PATH=path)  # fmt: skip
         (wheel,) = raw.glob("*.whl")
         repaired = Path(place) / "repaired"
-        run(inside / "auditwheel", "repair", wheel, "--wheel-dir", repaired, PATH=path)
+        excluded = [f"--exclude={name}" for name in SYSTEM]
+        run(inside / "auditwheel", "repair", wheel, "--wheel-dir", repaired, *excluded, PATH=path)
         (final,) = repaired.glob("*.whl")
+        if copied := foreign(final):
+            sys.exit(
+                f"wheels: {final.name} holds libraries of others: {', '.join(copied)}; name them in SYSTEM"
+            )
         if version >= STABLE:
             run(inside / "abi3audit", "--strict", final)
         out.mkdir(parents=True, exist_ok=True)

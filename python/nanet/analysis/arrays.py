@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 
 from nanet.config.sections import DEFAULT_ALGORITHM
 from nanet.detector import Detector, as_detector
@@ -132,7 +131,9 @@ def _positions(name: str, values: Any) -> tuple[np.ndarray, np.ndarray | None]:
             kind = values.type
         nulls = values.null_count
         if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-            nulls += pa.compute.list_flatten(values).null_count
+            import pyarrow.compute
+
+            nulls += pyarrow.compute.list_flatten(values).null_count
             first, values = offsets_and_values(values)
             offsets = np.ascontiguousarray(first, dtype=np.int64)
         else:

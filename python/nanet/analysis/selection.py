@@ -123,7 +123,7 @@ def _time(table: pa.Table) -> np.ndarray:
 
 
 def _rows(table: pa.Table, mask: np.ndarray) -> list[dict]:
-    return table.take(pa.array(np.flatnonzero(mask))).to_pylist()
+    return [table.slice(int(row), 1).to_pylist()[0] for row in np.flatnonzero(mask)]  # few
 
 
 def _found(row: dict, rings: pa.Table) -> tuple[Ring, ...]:

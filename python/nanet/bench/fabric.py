@@ -13,6 +13,8 @@ from nanet.errors import UsageError
 from nanet.fabric import PROBE, environment, provider_folder
 
 PEERS = ("shm", "tcp")
+LIBRARY = "libfabric.so.1"
+NOT_LOADED = 127  # exit status of a program whose libraries are missing
 DEFAULT_SECONDS = 1.0
 KEYS = ("half_round_trip_us", "bandwidth_bytes_per_s", "messages_per_s")
 
@@ -49,7 +51,10 @@ def find_probe() -> Path:
 
 
 def measure(probe: Path, provider: str, seconds: float, *, required: bool) -> dict[str, float] | None:
-    """Result of one run; None if the provider is not offered. RuntimeError if a required one fails."""
+    """Result of one run; None if the provider is not offered. UsageError without libfabric.
+
+    RuntimeError if a required provider fails.
+    """
     variables = environment() | {"FI_PROVIDER": provider}
     done = subprocess.run(
         [probe, provider, str(seconds)], capture_output=True, text=True, check=False,
@@ -57,6 +62,8 @@ def measure(probe: Path, provider: str, seconds: float, *, required: bool) -> di
     )  # fmt: skip
     if done.returncode == 0:
         return json.loads(done.stdout)
+    if done.returncode == NOT_LOADED and LIBRARY in done.stderr:
+        raise UsageError(f"{LIBRARY} is not installed; install libfabric (Debian: libfabric1)")
     if required:
         raise RuntimeError(f"provider {provider}: {done.stderr.strip()}")
     return None

@@ -21,7 +21,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from nanet import __version__
 from nanet.cli.examples import epilog
-from nanet.errors import DataWarning, UsageError, describe_os_error
+from nanet.errors import DataWarning, UsageError, describe_os_error, near
 from nanet.report import log
 
 # Name -> one line of help. The function `name` of nanet.cli.<name> is the command ("-" is "_" there).
@@ -58,6 +58,9 @@ OTHER_PANEL = "More"
 
 # Commands whose last argument is another command line.
 LAUNCHERS = {"mpirun"}
+
+# Options of nanet itself, which precede the command.
+LEADING = {"-v": "-v", "--verbose": "-v", "-q": "-q", "--quiet": "-q", "--log": "--log FILE"}
 
 
 def _version(value: bool) -> None:
@@ -109,7 +112,11 @@ class _Command(_Flags, TyperCommand):
 
 
 class _Group(_Flags, TyperGroup):
-    pass
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The named command. UsageError for an unknown name, with the nearest one."""
+        if args[0] not in self.commands and not ctx.resilient_parsing:
+            raise UsageError(f"{args[0]}: no such command{near(args[0], self.commands)}")
+        return super().resolve_command(ctx, args)
 
 
 def _stub() -> None:
@@ -242,6 +249,11 @@ def _main(arguments: list[str]) -> int:
             if not message:  # `nanet` without arguments: the help has been printed
                 return 2
             context = getattr(error, "ctx", None)
+            option = getattr(error, "option_name", None)
+            if context is not None and option in LEADING:
+                return _complain(
+                    f"{option} precedes the command: nanet {LEADING[option]} {context.info_name} …"
+                )
             hint = f" Try '{context.command_path} --help'." if context is not None else ""
             return _complain(f"{message}{'' if message.endswith(('.', '?', ')')) else '.'}{hint}")
         raise

@@ -81,7 +81,11 @@ def build_algorithm(
                 f"--output {describe_os_error(error)}; give a file that can be written"
             ) from None
     runs = "CPUs and GPUs" if algorithm.cuda else f"CPUs only ({why})"
-    out.print(f"{target}: {algorithm.name}, for {runs}; use it with --algorithm {given}", highlight=False)
+    out.print(
+        f"{target}: {algorithm.name}, for {runs}; use it with --algorithm {given}",
+        highlight=False,
+        soft_wrap=True,
+    )
     for kernel in kernels:
         spilled = f", {kernel['spilled_bytes']} B spilled" if kernel["spilled_bytes"] else ""
         takes = f"{kernel['registers']} registers a thread{spilled}"

@@ -49,6 +49,8 @@ def detector(
     columns = min(max(out.width - 2, SMALLEST_COLUMNS), LARGEST_COLUMNS)
     out.print(*picture(found, columns), sep="\n")
     for name, value in described(found).items():
+        if isinstance(value, list):
+            value = ", ".join(f"{part:g}" for part in value)
         out.print(f"{name.replace('_', ' ')}: {value}", markup=False, highlight=False, soft_wrap=True)
     for note in plugins:
         out.print(note, markup=False, soft_wrap=True)

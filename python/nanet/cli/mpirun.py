@@ -7,13 +7,14 @@ import contextlib
 import re
 import subprocess
 import sys
+import time
 from typing import Annotated
 
 import typer
 
 from nanet.config import values
 from nanet.errors import UsageError
-from nanet.fabric import find_mpi, job_environment
+from nanet.fabric import find_mpi, job_environment, leftovers
 from nanet.torus import serve
 
 BACKENDS = ("shm", "model", "rtl", "pcie")
@@ -81,10 +82,13 @@ def mpirun(
                 merged["FI_NANET_CARDS"], merged["FI_NANET_SIZE"] = cards, size
             else:
                 merged["FI_NANET_TORUS"], carried = stack.enter_context(serve.running(size, backend))
+        began = time.time()
         try:
             status = subprocess.run([found.launcher, "-n", str(processes), *command], env=merged).returncode
         except OSError as error:
             raise UsageError(f"{found.launcher}: {error.strerror}; name another mpirun with --mpi") from None
+    if status:
+        leftovers.remove_after(serve.folder(), began)
     if carried is not None:
         print(serve.summary(carried) if carried else "torus: it ended before the program", file=sys.stderr)
     raise typer.Exit(status if status >= 0 else 128 - status)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -275,7 +276,7 @@ def _demo(settings: Torus, out: Any, page: str | None, program: str | None) -> d
                 view.update(latest)
                 show()
                 if served is not None:
-                    served.publish(lambda tick=latest: demo.snapshot(tick), last=latest.count["done"])
+                    served.publish(functools.partial(demo.snapshot, latest), last=latest.count["done"])
                 if not out.is_terminal and time.monotonic() >= following:
                     out.print(demo.line(latest), markup=False, soft_wrap=True)
                     following = time.monotonic() + LINE_S

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from nanet.errors import UsageError, describe_os_error
 from nanet.files.provenance import as_metadata
@@ -54,6 +53,8 @@ class RingWriter:
     """
 
     def __init__(self, path: str, metadata: Mapping[str, Any] | None = None) -> None:
+        import pyarrow.parquet as pq
+
         self.rows = 0
         self._path = path
         self._kept: list[pa.Table] = []

@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.dataset as pads
-import pyarrow.parquet as pq
 
 from nanet.errors import UsageError, describe_os_error
 from nanet.files import rings, truth
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 
 class Kind(NamedTuple):
@@ -67,12 +68,16 @@ def read(path: str, kind: Kind) -> pa.Table:
         raise UsageError(f"{path}: has no column {missing[0]}: {remedy}")
     try:
         table = file.read(columns=kind.schema.names)
-        return table.cast(kind.schema).replace_schema_metadata(file.schema_arrow.metadata)
+        if not table.schema.equals(kind.schema):  # a cast loads pyarrow.compute
+            table = table.cast(kind.schema)
+        return table.replace_schema_metadata(file.schema_arrow.metadata)
     except (OSError, ValueError, pa.ArrowException) as error:
         raise UsageError(f"{path}: cannot be read ({str(error).splitlines()[0]}): {remedy}") from None
 
 
 def _read_dataset(folder: str, kind: Kind, remedy: str) -> pa.Table:
+    import pyarrow.dataset as pads
+
     try:
         names = pads.partitioning(pa.schema([("capture", pa.string())]), flavor="hive")
         dataset = pads.dataset(folder, schema=kind.schema.append(names.schema[0]), partitioning=names)
@@ -93,6 +98,8 @@ def need(table: object, argument: str, columns: Iterable[str], from_where: str) 
 
 
 def _open(path: str, wanted: str) -> pq.ParquetFile:
+    import pyarrow.parquet as pq
+
     try:
         with open(path, "rb"):  # its error is clearer than Arrow's
             pass

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from nanet.errors import UsageError, describe_os_error
 from nanet.files.provenance import as_metadata
@@ -81,6 +80,8 @@ class TruthWriter:
     def __init__(
         self, option: str, path: str, schema: pa.Schema, metadata: Mapping[str, Any] | None = None
     ) -> None:
+        import pyarrow.parquet as pq
+
         self._what = f"{option} {path}"
         repeating = [name for name in _REPEATING if name in schema.names]
         self.schema = schema.with_metadata(as_metadata(metadata or {}))

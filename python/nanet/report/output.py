@@ -10,7 +10,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from nanet.errors import UsageError, describe_os_error
 from nanet.report import log
@@ -125,7 +125,20 @@ def console(json_target: str | None = None) -> Console:
                     said = text if plain else Text.from_markup(text).plain
                     log.line("info", "message", message=said.strip())
 
-    out = Logged(stderr=json_target == "-", highlight=False, quiet=log.quiet)
+    # FORCE_COLOR, set in notebooks and by CI systems, and a notebook's pseudo-terminal give colours only: the
+    # cursor movements of progress would stand in the text.
+    shown = (sys.stderr if json_target == "-" else sys.stdout).isatty()
+    moves = shown and "JPY_PARENT_PID" not in os.environ
+    coloured: Literal["auto", "standard"] | None = "auto"
+    if not moves:
+        coloured = "standard" if shown or os.environ.get("FORCE_COLOR") else None
+    out = Logged(
+        stderr=json_target == "-",
+        highlight=False,
+        quiet=log.quiet,
+        force_terminal=moves,
+        color_system=coloured,
+    )
     if not out.is_terminal:
         out.width = 100
     return out

@@ -129,7 +129,7 @@ def summary(result: dict[str, Any]) -> Table:
         table.add_row("result", "", "none: stopped before the end" if stopped else text)
         table.add_row("packets", count(program["packets"]), "delivered")
     else:
-        took = f"{result['microseconds']:,.0f} µs in the model"
+        took = f"{count(round(result['microseconds']))} µs in the model"
         table.add_row("iterations", count(program["iterations"]), took)
         table.add_row(
             "packets", count(program["packets"]),
@@ -148,7 +148,7 @@ def summary(result: dict[str, Any]) -> Table:
     )  # fmt: skip
     if mpi:
         return table
-    spans = [f"{cycles:,.0f}" for cycles in result["cycles_per_iteration"]]
+    spans = [count(round(cycles)) for cycles in result["cycles_per_iteration"]]
     titles = ("before", "during", "after") if len(spans) == 3 else ("",) * len(spans)
     parts = ", ".join(f"{span} {title}".strip() for span, title in zip(spans, titles, strict=True))
     table.add_row("cycles per iteration", "", f"{parts} the errors" if len(spans) == 3 else parts)

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator
 
-_RC = {"svg.hashsalt": "nanet", "svg.fonttype": "path", "font.size": 9}
+_RC: dict[Any, Any] = {"svg.hashsalt": "nanet", "svg.fonttype": "path", "font.size": 9}
 
 
 def _save(figure: Figure, path: Path) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from nanet.errors import UsageError
+from nanet.report.tables import count
 
 READY = "torus ready: "
 START_S, END_S = 60, 30  # limits of the process's start and end
@@ -64,10 +65,11 @@ def summary(carried: dict[str, Any]) -> str:
     if not packets:
         return "torus: no packets"
     text = (
-        f"torus: {packets:,} packets, {carried['words']:,} words, {carried['hops'] / packets:.2f} hops and "
-        f"{carried['mean_cycles']:,.0f} cycles per packet, {carried['cycles']:,} cycles"
+        f"torus: {count(packets)} packets, {count(carried['words'])} words, "
+        f"{carried['hops'] / packets:.2f} hops and {count(round(carried['mean_cycles']))} cycles per packet, "
+        f"{count(carried['cycles'])} cycles"
     )
-    refused = [f"{count} {name}" for name, count in carried["refused"].items()]
+    refused = [f"{times} {name}" for name, times in carried["refused"].items()]
     if carried["dead"]:
         refused.append(f"{carried['dead']} ports of processes that died")
     return "; ".join([text, *refused])
@@ -103,7 +105,8 @@ def running(size: str, engine: str = "model") -> Iterator[tuple[str, Carried]]:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-            for left in (path, *Path(path).parent.glob(Path(path).name + ".*")):
-                Path(left).unlink(missing_ok=True)
+            Path(path).unlink(missing_ok=True)
+            for left in Path(path).parent.glob(Path(path).name + ".*"):
+                left.unlink(missing_ok=True)
             with contextlib.suppress(OSError, ValueError):
                 carried.update(json.loads(report.read_text()))
