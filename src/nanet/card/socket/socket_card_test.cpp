@@ -10,7 +10,7 @@
 
 #include "nanet/card/registry.hpp"
 #include "nanet/card/socket/socket_reader.hpp"
-#include "nanet/card/software/rig_test.hpp"
+#include "nanet/card/software/mailbox_rig_test.hpp"
 #include "nanet/os/region_allocator.hpp"
 #include "nanet/os/socket.hpp"
 
@@ -338,6 +338,56 @@ TEST(Card, UnknownKindsAndTakenPortsAreRefused) {
   EXPECT_THROW(net.card->register_clop(options), std::invalid_argument);
 }
 
+TEST(SocketCard, ReadingThreadsWriteTheMailbox) {
+  if (!contract::has_mailbox) GTEST_SKIP();
+  ClopOptions options = patient();
+  options.threads = 4;
+  Network net(options, 2);
+  Stream& stream = net.card->stream(*net.clop);
+  const contract::View view = stream.views()[0];
+  const auto shape = contract::MailboxShape::of(view.shape);
+  const Lines input = lines(shape.input_bytes()), answers = lines(shape.answer_bytes());
+  const contract::Mailbox mailbox{shape, input.get(), answers.get()};
+  ASSERT_TRUE(stream.use_mailboxes({&mailbox, 1}));
+  net.card->start();
+  for (BoardId b = 0; b < 4; ++b) net.send(build_marker(mgp_flag::sob, b, 0, 0, 1), b % 2);
+  std::uint64_t k = 0;
+  for (Frame f = 0; f < 150; ++f) {
+    std::vector<std::vector<std::byte>> sent;
+    for (BoardId b = 0; b < 4; ++b) {
+      sent.push_back(build({.board = b, .frame = f, .burst = 1, .events = 1 + f % 9}, f + 1));
+      net.send(sent.back(), b % 2);
+    }
+    Event e;
+    ASSERT_TRUE(net.next(e, EventType::receive_done));
+    contract::EventLine line;
+    for (bool found = false; !found; ++k) {
+      auto* const to = reinterpret_cast<std::byte*>(&line);
+      for (unsigned u = 0; u < contract::units_per_line; ++u)
+        ASSERT_TRUE(contract::load_unit(
+            input.get() + contract::line_bytes * (k & (view.shape.events - 1)) + contract::unit_bytes * u,
+            static_cast<std::uint32_t>(k / view.shape.events) + 1, to + contract::unit_data_bytes * u));
+      Event event;
+      std::memcpy(&event, line.event.data(), sizeof line.event);
+      found = event.type == static_cast<std::uint8_t>(EventType::receive_done) && event.frame == f;
+    }
+    ASSERT_TRUE(line.flags & contract::EventLine::segments);
+    for (unsigned b = 0; b < 4; ++b) {
+      ASSERT_EQ(line.bytes[b], (sent[b].size() + 15) / 16 * 16);
+      std::byte unit[contract::unit_data_bytes];
+      for (std::uint32_t u = 0; u < sent[b].size() / sizeof unit; ++u) {
+        ASSERT_TRUE(contract::load_unit(input.get() + shape.segment(e.buffer, b) + contract::unit_bytes * u,
+                                        contract::mailbox_mark(f), unit));
+        ASSERT_EQ(std::memcmp(unit, sent[b].data() + sizeof unit * u, sizeof unit), 0);
+      }
+    }
+    net.reply(e);
+    EXPECT_EQ(net.answer(), (std::pair<Frame, int>{f, 0}));
+  }
+  net.card->stop();
+  stream.use_mailboxes({});
+}
+
 TEST(SocketBatch, ValidationListsTheFragmentsOfEveryDatagram) {
   const auto receiver = os::open_udp_receiver({0x7F000001, 0});
   const auto sender = os::open_udp_sender(os::local_endpoint(receiver.get()));
@@ -357,9 +407,10 @@ TEST(SocketBatch, ValidationListsTheFragmentsOfEveryDatagram) {
   ASSERT_EQ(poll(&wait, 1, 20'000), 1);
   ASSERT_TRUE(batch.read(receiver.get(), 0, 8));
   ASSERT_EQ(batch.messages(), 3u);
-  batch.validate({});
+  SegmentsAhead::Lane lane(0);
+  batch.validate({}, nullptr, lane);
   for (unsigned p = 0; p < 3; ++p) {
-    const wire::mgp::Checked& checked = *batch.checked(p);
+    const wire::mgp::Checked& checked = batch.validated(p)->checked;
     ASSERT_EQ(checked.refusal, wire::mgp::Refusal::none);
     ASSERT_EQ(checked.fragments, 2 * p);
     ASSERT_NE(checked.index, nullptr);

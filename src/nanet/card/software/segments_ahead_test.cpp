@@ -22,7 +22,7 @@ constexpr std::size_t readable_beyond = 64;
 
 // A packet as a reading thread hands it over.
 struct Handed {
-  std::vector<std::byte> bytes;  // with what is readable beyond
+// A packet read by a thread, with the bytes behind it.
   std::vector<std::uint32_t> listed;
   wire::mgp::Checked checked;
   WrittenSegment written;
