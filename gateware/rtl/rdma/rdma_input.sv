@@ -140,7 +140,7 @@ module rdma_input
     rdma_packet_t packet;
   } record_t;
   record_t record_q, record;
-  logic record_valid_q, record_valid, sound_valid, sound, unused_record_room, unused_sound_room;
+  logic record_valid_q, record_valid, sound_valid, sound, spoiled, unused_record_room, unused_sound_room;
   logic [$clog2(Packets):0] unused_record_level, unused_sound_level;
 
   always_ff @(posedge clk) begin
@@ -185,8 +185,9 @@ module rdma_input
       .out_data (record),
       .level    (unused_record_level)
   );
+  // A packet whose payload could not be read at its source carries the complement of the CRC.
   fifo #(
-      .WIDTH(1),
+      .WIDTH(2),
       .DEPTH(Packets),
       .CHOOSE(1'b1)
   ) sums (
@@ -194,10 +195,10 @@ module rdma_input
       .rst,
       .in_valid (s3_valid_q),
       .in_ready (unused_sound_room),
-      .in_data  (sum_q == '1),
+      .in_data  ({sum_q == 0, sum_q == '1}),
       .out_valid(sound_valid),
       .out_ready(packet_valid && packet_ready),
-      .out_data (sound),
+      .out_data ({spoiled, sound}),
       .level    (unused_sound_level)
   );
 
@@ -206,6 +207,8 @@ module rdma_input
     packet = record.packet;
     if (record.early != ReasonNone) packet.reason = record.early;
     else if (record.checked && !sound) packet.reason = ReasonBadCrc;
+    // Its source has reported it, unless it waits for DONE: no NACK.
+    if (packet.reason == ReasonBadCrc && spoiled && !record.packet.ack) packet.footer = 1'b0;
   end
 
   // ---------------------------------------------------------------- space
