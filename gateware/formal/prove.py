@@ -127,6 +127,21 @@ PROOFS = {
         packages=("nanet_torus_pkg",),
         induction_finds=True,
     ),
+    "link_credits": Proof(
+        ("reliable_tx",),
+        6,
+        faults=(
+            ("reliable_tx", "10'(left - 16'd2);", "10'(left);"),
+            ("reliable_tx", "if (clear) granted_q[v] <= '0;", "if (rst) granted_q[v] <= '0;"),
+            ("reliable_tx", "if (accept[v] && stage_room[v])", "if (accept[v])"),
+            ("reliable_tx", "!up || !settle_q[Grant-1] ||", "!up ||"),
+            ("reliable_tx", "skip_q[v] || open_q[v];", "skip_q[v];"),
+        ),
+        abstract=("fifo",),
+        packages=("nanet_torus_pkg", "apelink_pkg"),
+        induction_finds=True,
+        slow=True,
+    ),
     "async_fifo": Proof(
         ("async_fifo",),
         13,
