@@ -43,7 +43,8 @@ module rdma_input
 
   torus_header_t in_header, header, header_q;
   torus_footer_t footer;
-  logic [8:0] count_q;  // payload words so far, up to Longest + 1
+  logic [8:0] count_q;   // payload words so far, up to Longest + 1
+  logic [10:0] words_q;  // as the header says
   logic [127:0] first_q;
   logic payload, store, unused_room;
   logic [$clog2(DEPTH):0] unused_level;
@@ -57,6 +58,7 @@ module rdma_input
   always_ff @(posedge clk) begin
     if (in_valid && in_word.head) begin
       header_q <= in_header;
+      words_q  <= payload_words(in_header.length);
       count_q  <= '0;
     end
     if (payload && count_q <= Longest) count_q <= count_q + 9'd1;
@@ -115,7 +117,7 @@ module rdma_input
 
   assign foreign = {header.header_only, header.kind} == PacketRaw ||
                    {header.header_only, header.kind} == PacketEthernet;
-  assign whole   = 11'(count_q) == payload_words(header.length);
+  assign whole   = !in_word.head && 11'(count_q) == words_q;
   assign room    = 13'(TorusMaxPayload) - {1'b0, header.address[11:0]};
 
   always_comb begin
