@@ -76,7 +76,7 @@ PROOFS = {
         4,
         faults=(
             ("torus_arbiter", "j < i ? !above[i] || above[j] :", "j < i ? above[j] :"),
-            ("torus_arbiter", "assign over       = packets == 4'(TURN - 1) &&", "assign over = 1'b0 &&"),
+            ("torus_arbiter", "assign over    = |(request", "assign over    = 1'b0 && |(request"),
             ("torus_arbiter", "turned_q <= over;", "turned_q <= 1'b0;"),
         ),
         induction_finds=True,
@@ -112,7 +112,7 @@ PROOFS = {
         6,
         faults=(
             ("torus_switch", "pending_q != 2'(Places)", "1'b1"),
-            ("torus_switch", "if (arrives && after == 2'(i))", "if (arrives && held_q == 2'(i))"),
+            ("torus_switch", "if (arrives_q && after == 2'(i))", "if (arrives_q && held_q == 2'(i))"),
         ),
         packages=("nanet_torus_pkg",),
     ),
@@ -126,6 +126,21 @@ PROOFS = {
         ),
         packages=("nanet_torus_pkg",),
         induction_finds=True,
+    ),
+    "link_credits": Proof(
+        ("reliable_tx",),
+        6,
+        faults=(
+            ("reliable_tx", "10'(left - 16'd2);", "10'(left);"),
+            ("reliable_tx", "if (clear) granted_q[v] <= '0;", "if (rst) granted_q[v] <= '0;"),
+            ("reliable_tx", "if (accept[v] && stage_room[v])", "if (accept[v])"),
+            ("reliable_tx", "!up || !settle_q[Grant-1] ||", "!up ||"),
+            ("reliable_tx", "skip_q[v] || open_q[v];", "skip_q[v];"),
+        ),
+        abstract=("fifo",),
+        packages=("nanet_torus_pkg", "apelink_pkg"),
+        induction_finds=True,
+        slow=True,
     ),
     "async_fifo": Proof(
         ("async_fifo",),

@@ -185,7 +185,7 @@ def megahertz(row: Sequence[str]) -> float:
 def gateware(measurements: Sequence[Measurement]) -> str:
     """Simulated card: times, line rate; synthesis summary."""
     bench, rows = Bench(measurements, "card"), synthesis()
-    whole = [row for row in rows if row[0].startswith("`nanet_card`")]
+    whole = [row for row in rows if row[0].startswith("`nanet_card`") or row[5] == "not routed"]
     parts = sorted((row for row in rows if row not in whole), key=megahertz)
     figures = [
         [

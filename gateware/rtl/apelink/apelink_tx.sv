@@ -44,6 +44,7 @@ module apelink_tx
 );
 
   localparam int unsigned AddrW = $clog2(DEPTH);
+  localparam int unsigned Grant = 6;  // cycles from a link that is up to a header granted with its space
 
   if (DEPTH < 512 || 2 ** AddrW != DEPTH) begin : gen_check_depth
     $fatal(1, "apelink_tx: DEPTH must be a power of two, at least 512");
@@ -61,13 +62,15 @@ module apelink_tx
   logic [8:0] packets_q;  // stored whole
   logic storing_q;        // part of a packet
   logic left_q;           // a packet left in the last cycle
+  logic [Grant-1:0] settle_q;  // up in the last cycles
   torus_words_t own;    // words in the buffer; an upper bound
   torus_words_t [TorusVcs-1:0] base_q;
   logic unused_checks;
 
   assign in_ready = wr_q - rd_q < (AddrW + 1)'(DEPTH - 2);
   assign write    = stage_valid_q;
-  assign found    = bad_q || stage_magic_q || !link_up;
+  // A packet granted while the link was down arrives a few cycles later: its space was not checked.
+  assign found    = bad_q || stage_magic_q || !link_up || !settle_q[Grant-1];
   assign commit   = write && stage_q[128] && !found;
   assign abandon  = write && stage_q[128] && found;
   assign move     = read_valid_q && (!word_valid_q || take);
@@ -133,8 +136,9 @@ module apelink_tx
   assign take = advance && state_q == SendPacket && !due;
 
   always_ff @(posedge clk) begin
-    dropped <= abandon;
-    sent    <= 1'b0;
+    dropped  <= abandon;
+    sent     <= 1'b0;
+    settle_q <= link_up ? {settle_q[Grant-2:0], 1'b1} : '0;
     stage_valid_q <= in_valid && in_ready;
     stage_magic_q <= !in_word.head && in_word.data == ApelinkMagic;
     stage_q       <= {in_word.tail, in_word.data};

@@ -65,16 +65,20 @@ module reliable_tx
 
   // ---------------------------------------------------------------- words from the router
 
-  // A packet under way when the link falls loses its rest; one that begins while it is down is dropped whole.
+  localparam int unsigned Grant = 4;  // cycles from the space to a header granted with it
+
+  // A packet under way when the link falls loses its rest; one that begins while it is down is dropped whole,
+  // and so is one granted then: it arrives up to four cycles later, and its space was not checked.
   logic [TorusVcs-1:0] skip_q, stage_valid, stage_ready, stage_room, accept;
   logic [TorusVcs-1:0][128:0] stage;  // tail, word
   logic [TorusVcs-1:0][5:0] stage_level;
   logic [TorusVcs-1:0][15:0] granted_q;  // words accepted since training
   logic clear;
   logic drop, unused_kind;
+  logic [Grant-1:0] settle_q;  // up in the last cycles
 
   assign clear    = rst || !up;
-  assign drop     = !up || (skip_q[in_vc] && !in_word.head);
+  assign drop     = !up || !settle_q[Grant-1] || (skip_q[in_vc] && !in_word.head);
   assign unused_kind = ^status.kind;
   assign in_ready = drop || stage_room[in_vc];
 
@@ -117,7 +121,8 @@ module reliable_tx
   always_ff @(posedge clk) begin
     for (int v = 0; v < TorusVcs; v++)
       if (in_valid && in_ready && in_vc == 1'(v)) open_q[v] <= !in_word.tail;
-    dropped <= in_valid && in_ready && drop && in_word.tail;
+    dropped  <= in_valid && in_ready && drop && in_word.tail;
+    settle_q <= up ? {settle_q[Grant-2:0], 1'b1} : '0;
     if (rst) begin
       open_q  <= '0;
       dropped <= 1'b0;

@@ -166,7 +166,7 @@ module rdma
   logic [3:0] in_ring_index;
   logic [127:0] in_ring_word;
   logic reply_lost, bad_descriptor, read_error;
-  logic put_empty, get_empty, tx_idle, no_message;
+  logic put_unreadable, get_unreadable, put_empty, get_empty, tx_idle, no_message;
 
   rdma_put_ring i_put (
       .clk,
@@ -180,6 +180,7 @@ module rdma
       .out_valid    (put_valid),
       .out_ready    (put_ready),
       .out          (put),
+      .out_unreadable(put_unreadable),
       .in_ring_index,
       .in_ring_word,
       .rd_req       (m_rd_req[MasterPut]),
@@ -202,6 +203,7 @@ module rdma
       .out_valid    (get_valid),
       .out_ready    (get_ready),
       .out_entry    (get),
+      .out_unreadable(get_unreadable),
       .wr_req       (m_wr_req[MasterGet]),
       .wr_rsp       (m_wr_rsp[MasterGet]),
       .wr_data      (m_wr_data[MasterGet]),
@@ -223,11 +225,13 @@ module rdma
       .put_valid,
       .put_ready,
       .put,
+      .put_unreadable,
       .in_ring_index,
       .in_ring_word,
       .get_valid,
       .get_ready,
       .get,
+      .get_unreadable,
       .key_req       (key_req[Tx]),
       .key_rsp       (key_rsp[Tx]),
       .open_req,

@@ -117,7 +117,7 @@ module rdma_gather
   assign piece_in      = '{
           start: start_bytes[3:0],
           bytes: piece_bytes_q,
-          words: piece_words,
+          words: words_left_q,
           last: request_q.in_ring || second_q || !two_q
       };
 
@@ -148,7 +148,7 @@ module rdma_gather
         state_q       <= StateRoom;
       end
       StateFail: state_q <= StateIdle;
-      // Room follows the read before by two cycles.
+      // Room follows the read before by two cycles; its words are known one cycle later.
       StateRoom: begin
         words_left_q <= piece_words;
         if (room_q) state_q <= request_q.in_ring ? StateInline : StateRead;
@@ -182,7 +182,7 @@ module rdma_gather
 
   always_ff @(posedge clk) begin
     reads_q    <= reads_q + 6'(asked) - 6'(rd_rsp.data_valid && rd_rsp.data_last);
-    reserved_q <= reserved_q + (piece_taken ? (LevelW + 1)'(piece_words) : '0) - (LevelW + 1)'(pop);
+    reserved_q <= reserved_q + (piece_taken ? (LevelW + 1)'(words_left_q) : '0) - (LevelW + 1)'(pop);
     if (rst) begin
       reads_q    <= '0;
       reserved_q <= '0;
@@ -210,7 +210,8 @@ module rdma_gather
   logic [$clog2(DEPTH):0] unused_word_level;
   fifo #(
       .WIDTH(129),
-      .DEPTH(DEPTH)
+      .DEPTH(DEPTH),
+      .CHOOSE(1'b1)
   ) words (
       .clk,
       .rst,

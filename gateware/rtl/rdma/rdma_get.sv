@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: SHL-2.1
 // GET ring in host memory; stores arriving GETs and reads them back in order, so that only memory bounds
-// their number. A full ring refuses.
+// their number. A full ring refuses. An entry that cannot be read back is passed on as zeros.
 module rdma_get
   import nanet_dma_pkg::*;
   import rdma_pkg::*;
@@ -31,6 +31,7 @@ module rdma_get
     output logic       out_valid,
     input  logic       out_ready,
     output get_entry_t out_entry,
+    output logic       out_unreadable,
 
     /*
      * DMA write
@@ -127,12 +128,14 @@ module rdma_get
   take_e take_q;
   logic [63:0] from_q;
   get_entry_t out_q;
+  logic unreadable_q;
 
   assign empty         = written_q == taken_q && take_q == TakeIdle;
   assign rd_req        = '{valid: take_q == TakeAsk, cmd: '{addr: from_q, len: 16'd32, tag: '0}};
   assign rd_data_ready = take_q == TakeWords;
   assign out_valid     = take_q == TakeOut;
   assign out_entry     = out_q;
+  assign out_unreadable = unreadable_q;
 
   always_ff @(posedge clk) begin
     unique case (take_q)
@@ -145,11 +148,11 @@ module rdma_get
         if (rd_rsp.data_valid) begin
           out_q <= {rd_data, out_q[255:128]};
           if (rd_rsp.data_last) begin
-            asked_q <= asked_q + 32'd1;
-            // An entry that cannot be read is read again.
-            if (rd_rsp.data_error) asked_q <= asked_q;
-            else taken_q <= taken_q + 32'd1;
-            take_q <= rd_rsp.data_error ? TakeIdle : TakeOut;
+            asked_q      <= asked_q + 32'd1;
+            taken_q      <= taken_q + 32'd1;
+            unreadable_q <= rd_rsp.data_error;
+            if (rd_rsp.data_error) out_q <= '0;
+            take_q <= TakeOut;
           end
         end
       end

@@ -46,7 +46,7 @@ module rdma_inject
   logic [8:0] left_q;
   inject_req_t chosen;
   logic [TorusVcs-1:0][10:0] credit_q;
-  logic [SOURCES-1:0] fits_q, open;
+  logic [SOURCES-1:0] fits_q, open, ready_q;  // ready_q: its payload is under way
 
   // Credit only falls by the packet under way, which ends before the next choice.
   always_comb begin
@@ -65,10 +65,9 @@ module rdma_inject
 
   assign chosen = inject_req[source_q];
   always_comb begin
-    data_ready           = '0;
-    data_ready[source_q] = state_q == StateWords;
-    sent                 = '0;
-    sent[source_q]       = state_q == StateFooter;
+    data_ready     = ready_q;
+    sent           = '0;
+    sent[source_q] = state_q == StateFooter;
   end
 
   logic s0_valid;
@@ -103,14 +102,18 @@ module rdma_inject
         end
       end
       StateHeader: begin
-        left_q  <= chosen.words;
+        left_q            <= chosen.words;
+        ready_q[source_q] <= chosen.words != 0;
         state_q <= chosen.words != 0 ? StateWords : StateFooter;
       end
       StateWords: begin
         if (data_valid[source_q]) begin
           left_q <= left_q - 9'd1;
           bad_q  <= bad_q || data_bad[source_q];
-          if (left_q == 9'd1) state_q <= StateFooter;
+          if (left_q == 9'd1) begin
+            ready_q <= '0;
+            state_q <= StateFooter;
+          end
         end
       end
       default: state_q <= StateIdle;
@@ -122,6 +125,7 @@ module rdma_inject
       source_q <= '0;
       last_q   <= '0;
       fits_q   <= '0;
+      ready_q  <= '0;
       credit_q <= {TorusVcs{11'(DEPTH)}};
     end
   end

@@ -43,7 +43,8 @@ module rdma_input
 
   torus_header_t in_header, header, header_q;
   torus_footer_t footer;
-  logic [8:0] count_q;  // payload words so far, up to Longest + 1
+  logic [8:0] count_q;   // payload words so far, up to Longest + 1
+  logic [10:0] words_q;  // as the header says
   logic [127:0] first_q;
   logic payload, store, unused_room;
   logic [$clog2(DEPTH):0] unused_level;
@@ -57,6 +58,7 @@ module rdma_input
   always_ff @(posedge clk) begin
     if (in_valid && in_word.head) begin
       header_q <= in_header;
+      words_q  <= payload_words(in_header.length);
       count_q  <= '0;
     end
     if (payload && count_q <= Longest) count_q <= count_q + 9'd1;
@@ -115,7 +117,7 @@ module rdma_input
 
   assign foreign = {header.header_only, header.kind} == PacketRaw ||
                    {header.header_only, header.kind} == PacketEthernet;
-  assign whole   = 11'(count_q) == payload_words(header.length);
+  assign whole   = !in_word.head && 11'(count_q) == words_q;
   assign room    = 13'(TorusMaxPayload) - {1'b0, header.address[11:0]};
 
   always_comb begin
@@ -140,7 +142,7 @@ module rdma_input
     rdma_packet_t packet;
   } record_t;
   record_t record_q, record;
-  logic record_valid_q, record_valid, sound_valid, sound, unused_record_room, unused_sound_room;
+  logic record_valid_q, record_valid, sound_valid, sound, spoiled, unused_record_room, unused_sound_room;
   logic [$clog2(Packets):0] unused_record_level, unused_sound_level;
 
   always_ff @(posedge clk) begin
@@ -185,8 +187,9 @@ module rdma_input
       .out_data (record),
       .level    (unused_record_level)
   );
+  // A packet whose payload could not be read at its source carries the complement of the CRC.
   fifo #(
-      .WIDTH(1),
+      .WIDTH(2),
       .DEPTH(Packets),
       .CHOOSE(1'b1)
   ) sums (
@@ -194,10 +197,10 @@ module rdma_input
       .rst,
       .in_valid (s3_valid_q),
       .in_ready (unused_sound_room),
-      .in_data  (sum_q == '1),
+      .in_data  ({sum_q == 0, sum_q == '1}),
       .out_valid(sound_valid),
       .out_ready(packet_valid && packet_ready),
-      .out_data (sound),
+      .out_data ({spoiled, sound}),
       .level    (unused_sound_level)
   );
 
@@ -206,6 +209,8 @@ module rdma_input
     packet = record.packet;
     if (record.early != ReasonNone) packet.reason = record.early;
     else if (record.checked && !sound) packet.reason = ReasonBadCrc;
+    // Its source has reported it, unless it waits for DONE: no NACK.
+    if (packet.reason == ReasonBadCrc && spoiled && !record.packet.ack) packet.footer = 1'b0;
   end
 
   // ---------------------------------------------------------------- space

@@ -31,7 +31,8 @@ package rdma_pkg;
     ReasonOutOfLattice = 4'd9,
     ReasonBadPort      = 4'd10,
     ReasonLinkDown     = 4'd11,
-    ReasonTimedOut     = 4'd12
+    ReasonTimedOut     = 4'd12,
+    ReasonUnreadable   = 4'd13   // local: not counted by reason
   } reason_e;
   localparam int unsigned Reasons = 13;
 

@@ -105,6 +105,7 @@ module rdma_place
   typedef struct packed {
     move_e       move;
     logic        empty;         // no payload
+    logic        single;        // one word of it
     logic [8:0]  words;
     logic [63:0] paddr;
     result_t     result;
@@ -135,6 +136,7 @@ module rdma_place
   logic [47:0] address_q;
   logic [31:0] bytes_q;
   logic is_get;
+  reason_e datagram_fault_q;
 
   assign extension    = packet_q.first;
   assign apenet       = packet_q.first;
@@ -194,9 +196,13 @@ module rdma_place
         domain_q  <= packet_q.channel;
         address_q <= packet_q.address;
         bytes_q   <= is_get ? extension.bytes : 32'(packet_q.length);
+        datagram_fault_q <= apenet.version != ApenetVersion ? ReasonBadType :
+                            apenet.offset != 0 || packet_q.length < 14'd48 || packet_q.length[3:0] != 0 ?
+                            ReasonBadLength : ReasonNone;
         job_q     <= '{
             move: MoveDrop,
             empty: packet_q.words == 0,
+            single: packet_q.words == 9'd1,
             words: packet_q.words,
             paddr: '0,
             result: '{
@@ -237,17 +243,7 @@ module rdma_place
               look_q               <= LookMessage;
             end
             PacketDone, PacketNack: job_q.result.account <= 1'b1;
-            PacketDatagram: begin
-              look_q <= LookRoom;
-              // Whole datagrams: header, payload, footer.
-              if (apenet.version != ApenetVersion) begin
-                job_q.result.reason <= ReasonBadType;
-                look_q              <= LookPush;
-              end else if (apenet.offset != 0 || packet_q.length < 14'd48 || packet_q.length[3:0] != 0) begin
-                job_q.result.reason <= ReasonBadLength;
-                look_q              <= LookPush;
-              end
-            end
+            PacketDatagram: look_q <= LookRoom;
             default: job_q.result.quiet <= 1'b1;  // raw, ethernet
           endcase
         end
@@ -278,7 +274,11 @@ module rdma_place
       end
       // The room counts no datagram of this channel that is still to be moved.
       LookRoom: begin
-        if (!job_valid) begin
+        // Whole datagrams: header, payload, footer.
+        if (datagram_fault_q != ReasonNone) begin
+          job_q.result.reason <= datagram_fault_q;
+          look_q              <= LookPush;
+        end else if (!job_valid) begin
           look_q <= LookPush;
           if (datagram_room) job_q.move <= MoveForward;
           else begin
@@ -333,13 +333,15 @@ module rdma_place
 
   // ---------------------------------------------------------------- payload
 
-  logic [8:0] word_q;  // of the packet, from 1
+  // Word of the packet, from 1; whether it is the first, or the last of several.
+  logic [8:0] word_q;
+  logic first_q, last_q;
   logic more, ends, taken, result_in_ready, result_valid, result_ready;
   logic [3:0] unused_result_level;
   result_t result;
 
   assign more           = !job.empty;
-  assign ends           = word_q == job.words;
+  assign ends           = first_q ? job.single : last_q;
   // The result is queued with the last word.
   assign taken          = job_valid && more && data_valid && (!ends || result_in_ready) &&
                           (job.move != MoveWrite || wr_rsp.ready) &&
@@ -354,14 +356,20 @@ module rdma_place
   assign wr_data        = data;
   assign datagram_valid = job_valid && more && data_valid && (!ends || result_in_ready) &&
                           job.move == MoveForward;
-  assign datagram_first = word_q == 9'd1;
+  assign datagram_first = first_q;
   assign datagram_last  = ends;
   assign datagram_data  = data;
 
   always_ff @(posedge clk) begin
-    if (job_valid && job_ready) word_q <= 9'd1;
-    else if (taken) word_q <= word_q + 9'd1;
-    if (rst) word_q <= 9'd1;
+    if (taken) begin
+      word_q  <= ends ? 9'd1 : word_q + 9'd1;
+      first_q <= ends;
+      last_q  <= word_q + 9'd1 == job.words;
+    end
+    if (rst) begin
+      word_q  <= 9'd1;
+      first_q <= 1'b1;
+    end
   end
 
   fifo #(

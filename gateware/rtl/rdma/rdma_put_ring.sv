@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: SHL-2.1
 // Reader of the put ring; fetches posted entries ahead, checks the lap of each descriptor, and keeps its
 // inline payload beside it. An entry whose lap is not valid yet is read again. A descriptor with too long an
-// inline payload is passed on without it; its entries, as far as posted, are skipped.
+// inline payload is passed on without it; its entries, as far as posted, are skipped. A descriptor whose
+// payload cannot be read is passed on as unreadable; one that cannot be read itself as zeros, and the ring
+// stops until it is disabled: the entries behind it may be payload.
 module rdma_put_ring
   import nanet_dma_pkg::*;
   import rdma_pkg::*;
@@ -17,7 +19,7 @@ module rdma_put_ring
     input logic [ 4:0] log2_entries,
     input logic [31:0] posted,
     input logic [31:0] poll_cycles,
-    output logic       empty,        // every posted entry was taken
+    output logic       empty,        // every posted entry was taken, or the ring has stopped
 
     /*
      * descriptors; inline word `in_ring_index`, valid with the descriptor
@@ -25,6 +27,7 @@ module rdma_put_ring
     output logic                    out_valid,
     input  logic                    out_ready,
     output put_descriptor_t         out,
+    output logic                    out_unreadable,
     input  logic            [  3:0] in_ring_index,
     output logic            [127:0] in_ring_word,
 
@@ -46,7 +49,8 @@ module rdma_put_ring
     StateExcess,
     StateOut,
     StateFlush,
-    StateWait
+    StateWait,
+    StateStop
   } state_e;
   state_e state_q;
   logic [31:0] issue_q, lap_q, mask_q, wait_q;
@@ -54,7 +58,7 @@ module rdma_put_ring
   logic [31:0] round_q;             // of the ring; follows the entry by a cycle, its lap by two
   logic [3:0] reads_q, held_q;  // entries: without data; taken up to their last word
   logic [63:0] addr_q;
-  logic asking_q, bad_q;
+  logic asking_q, bad_q, unreadable_q, stop_q;
   logic [3:0] count_q;  // words of the descriptor or of the inline payload
   logic [3:0] inline_words;
   logic word_valid, word_ready, word_bad, unused_room, flush, taken, entry_ends;
@@ -67,7 +71,7 @@ module rdma_put_ring
   logic [26:0] declared_q;      // entries of a descriptor with too long a payload
   logic [31:0] behind_q;        // entries posted, from the descriptor on
 
-  assign empty        = entry_q[31:0] == posted;
+  assign empty        = entry_q[31:0] == posted || state_q == StateStop;
   assign flush        = state_q == StateFlush;
   assign rd_req       = '{valid: asking_q, cmd: '{addr: addr_q, len: 16'd64, tag: '0}};
   assign rd_data_ready = 1'b1;
@@ -76,6 +80,7 @@ module rdma_put_ring
   assign entry_ends   = taken && at_q == 2'd3;
   assign out_valid    = state_q == StateOut;
   assign out          = out_q;
+  assign out_unreadable = unreadable_q;
   assign in_ring_word = in_ring[in_ring_index];
   assign excess       = out_q.in_ring && out_q.bytes > 32'(MaxInline);
   // Entries of 64 B: four words each.
@@ -115,14 +120,17 @@ module rdma_put_ring
         asking_q <= 1'b0;
         issue_q  <= issue_q + 32'd1;
       end
-    end else if (issue_q != posted && held_q < 4'(Ahead) && !flush && state_q != StateWait) begin
+    end else if (issue_q != posted && held_q < 4'(Ahead) && !flush && state_q != StateWait &&
+                 state_q != StateStop) begin
       asking_q <= 1'b1;
     end
 
     if (wait_q != 0) wait_q <= wait_q - 32'd1;
     unique case (state_q)
       StateDescriptor: begin
-        count_q <= '0;
+        count_q      <= '0;
+        unreadable_q <= 1'b0;
+        stop_q       <= 1'b0;
         if (taken) begin
           out_q <= {word, out_q[511:128]};
           bad_q <= (at_q != 0 && bad_q) || word_bad;
@@ -131,7 +139,12 @@ module rdma_put_ring
       end
       StateCheck: begin
         entries_q <= 48'd1 + (in_ring_sound ? 48'(inline_words[3:2]) : '0);
-        if (out_q.lap != lap_q || bad_q) state_q <= StateFlush;
+        if (bad_q) begin
+          out_q        <= '0;
+          unreadable_q <= 1'b1;
+          stop_q       <= 1'b1;
+          state_q      <= StateOut;
+        end else if (out_q.lap != lap_q) state_q <= StateFlush;
         else state_q <= in_ring_sound ? StateInline : excess ? StateExcess : StateOut;
       end
       StateExcess: begin
@@ -143,13 +156,14 @@ module rdma_put_ring
           in_ring[count_q] <= word;
           count_q          <= count_q + 4'd1;
           bad_q            <= bad_q || word_bad;
-          if (count_q + 4'd1 == inline_words) state_q <= bad_q || word_bad ? StateFlush : StateOut;
+          unreadable_q     <= bad_q || word_bad;
+          if (count_q + 4'd1 == inline_words) state_q <= StateOut;
         end
       end
       StateOut: begin
         if (out_ready) begin
           entry_q <= entry_q + entries_q;
-          state_q <= excess_q ? StateFlush : StateDescriptor;
+          state_q <= stop_q ? StateStop : excess_q ? StateFlush : StateDescriptor;
         end
       end
       // Everything read ahead is discarded.
@@ -160,7 +174,8 @@ module rdma_put_ring
           state_q <= StateWait;
         end
       end
-      default: if (wait_q == 0) state_q <= StateDescriptor;
+      StateWait: if (wait_q == 0) state_q <= StateDescriptor;
+      default: ;
     endcase
 
     if (!enable) begin

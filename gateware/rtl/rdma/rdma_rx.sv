@@ -75,7 +75,7 @@ module rdma_rx
   logic [TorusVcs-1:0] valid, first, last, counted, foreign, unexpected, untranslated, failed, datagram_lost;
   logic [TorusVcs-1:0][127:0] words;
   reason_e [TorusVcs-1:0] reason;
-  logic ev_turn, reply_turn, datagram_turn, datagram_open_q, datagram_vc_q;
+  logic ev_turn, reply_turn, datagram_turn, datagram_open_q;
 
   rdma_slots i_slots (
       .clk,
@@ -87,7 +87,6 @@ module rdma_rx
 
   assign ev_turn        = !ev[0].valid;
   assign reply_turn     = !reply[0].valid;
-  assign datagram_turn  = datagram_open_q ? datagram_vc_q : !valid[0];
   assign ev_req         = ev[ev_turn];
   assign reply_req      = reply[reply_turn];
   assign datagram_valid = valid[datagram_turn];
@@ -96,11 +95,15 @@ module rdma_rx
   assign datagram_data  = words[datagram_turn];
 
   always_ff @(posedge clk) begin
-    if (datagram_valid && datagram_ready) begin
-      datagram_open_q <= !datagram_last;
-      datagram_vc_q   <= datagram_turn;
+    // The other VC has the next datagram if it waits for one. Registered: a word of one VC does not depend on
+    // those of the other in the same cycle.
+    if (datagram_valid && datagram_ready) datagram_open_q <= !datagram_last;
+    if (datagram_valid ? datagram_ready && datagram_last && valid[!datagram_turn] : !datagram_open_q)
+      datagram_turn <= !datagram_turn;
+    if (rst) begin
+      datagram_open_q <= 1'b0;
+      datagram_turn   <= 1'b0;
     end
-    if (rst) datagram_open_q <= 1'b0;
   end
 
   for (genvar v = 0; v < int'(TorusVcs); v++) begin : gen_vc

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // RDMA transmitter of a node; cuts messages of put ring and GET ring into packets, and injects these,
-// replies and datagrams with credit. A descriptor with a fault ends with a `failed` event, GET data that
-// cannot be read with a NACK behind them.
+// replies and datagrams with credit. A descriptor with a fault ends with a `failed` event, and so does a
+// message without DONE whose payload cannot be read; unreadable GET data end with a NACK behind them.
 module rdma_tx
   import nanet_pkg::*;
   import nanet_dma_pkg::*;
@@ -30,11 +30,13 @@ module rdma_tx
     input  logic                    put_valid,
     output logic                    put_ready,
     input  put_descriptor_t         put,
+    input  logic                    put_unreadable,
     output logic            [  3:0] in_ring_index,
     input  logic            [127:0] in_ring_word,
     input  logic                    get_valid,
     output logic                    get_ready,
     input  get_entry_t              get,
+    input  logic                    get_unreadable,
 
     /*
      * tables
@@ -76,7 +78,7 @@ module rdma_tx
     input  logic        [TorusVcs-1:0] out_freed,
 
     /*
-     * events; pulses: a reply was lost, a descriptor refused, a packet not read
+     * events; pulses: a reply was lost, a descriptor refused, a packet or an entry of a ring not read
      */
     output rdma_event_req_t ev_req,
     input  logic            ev_ready,
@@ -108,11 +110,11 @@ module rdma_tx
   logic [31:0] left_q;          // bytes of the message
   logic [47:0] to_q, from_q;    // addresses of the next packet
   logic [12:0] room_q, bytes_q; // of the packet
-  logic last_q;
+  logic first_q, last_q;
   logic is_get, in_place, answered, put_taken, gather_busy;
 
   // Faults of a descriptor, in registers: they are wide.
-  logic outside_q, wraps_q, long_q, kind_q, port_q, local_q;
+  logic outside_q, wraps_q, long_q, kind_q, port_q, local_q, unreadable_q;
 
   assign from_put = '{
           from_get: 1'b0,
@@ -160,7 +162,8 @@ module rdma_tx
 
   always_comb begin
     fault = ReasonNone;
-    if (kind_q) fault = ReasonBadType;
+    if (unreadable_q) fault = ReasonUnreadable;
+    else if (kind_q) fault = ReasonBadType;
     else if (long_q) fault = ReasonBadLength;
     else if (outside_q) fault = ReasonOutOfLattice;
     else if (port_q) fault = ReasonBadPort;
@@ -247,7 +250,9 @@ module rdma_tx
 
   typedef struct packed {
     inject_req_t packet;
-    logic        ends;    // `completed` event once it is sent
+    logic        first;   // of the message
+    logic        single;  // last of a put ring message without DONE: it ends once it is sent
+    logic        ends;    // then with a `completed` event
     logic [31:0] bytes;   // of the message
     logic [15:0] domain;  // of GET data
   } queued_t;
@@ -291,6 +296,8 @@ module rdma_tx
                   message: message_q.message
               }
           },
+          first: first_q,
+          single: last_q && !message_q.from_get && !opened_q,
           ends: last_q && message_q.completed && !opened_q,
           bytes: message_q.bytes,
           domain: message_q.local_domain
@@ -314,11 +321,12 @@ module rdma_tx
 
   // ---------------------------------------------------------------- state
 
-  logic sent_event_q, nack_q, data_fail;
+  logic sent_event_q, nack_q, data_fail, entry_error_q, data_error_q, put_spoiled;
   event_t failed_event, sent_event, sent_event_d;
 
   always_ff @(posedge clk) begin
     bad_descriptor <= 1'b0;
+    entry_error_q  <= 1'b0;
     unique case (state_q)
       StateIdle: begin
         opened_q <= 1'b0;
@@ -331,6 +339,7 @@ module rdma_tx
           message_q <= from_get;
           state_q   <= StateCheck;
         end
+        unreadable_q <= put_taken ? put_unreadable : get_unreadable;
         kind_q <= put.kind != 8'(PacketPut) && put.kind != 8'(PacketSend) && put.kind != 8'(PacketGet);
         port_q <= put.port[7:4] != 0;
         local_q <= put.local_address[63:48] != 0 && !put.in_ring;
@@ -343,12 +352,13 @@ module rdma_tx
                      {1'b0, put.node.z} >= size.z;
       end
       StateCheck: begin
+        first_q  <= 1'b1;
         left_q   <= message_q.bytes;
         room_q   <= 13'(TorusMaxPayload) - {1'b0, message_q.address[11:0]};
         to_q     <= message_q.address;
         from_q   <= message_q.in_ring ? '0 : message_q.local_address;
         reason_q <= fault;
-        if (message_q.from_get) state_q <= StateCut;
+        if (message_q.from_get) state_q <= unreadable_q ? StateFail : StateCut;
         else if (fault != ReasonNone) state_q <= StateFail;
         else if (message_q.in_ring || message_q.bytes == 0) state_q <= StateOpen;
         else state_q <= StateKey;
@@ -381,6 +391,7 @@ module rdma_tx
       end
       StatePush: begin
         if (queue_ready) begin
+          first_q <= 1'b0;
           left_q  <= left_q - 32'(bytes_q);
           room_q  <= 13'(TorusMaxPayload);  // behind the first packet
           to_q    <= to_q + 48'(bytes_q);
@@ -389,7 +400,8 @@ module rdma_tx
         end
       end
       StateFail: begin
-        bad_descriptor <= 1'b1;
+        bad_descriptor <= !unreadable_q;
+        entry_error_q  <= unreadable_q;
         state_q        <= StateEvent;
       end
       StateCancel:
@@ -406,6 +418,7 @@ module rdma_tx
       state_q        <= StateIdle;
       turn_q         <= 1'b0;
       bad_descriptor <= 1'b0;
+      entry_error_q  <= 1'b0;
     end
   end
 
@@ -424,17 +437,13 @@ module rdma_tx
           lap: '0,
           n: queued.packet.footer.message,
           stamp: '0,
-          frame: {
-            queued.packet.header.channel,
-            queued.packet.header.z,
-            queued.packet.header.y,
-            queued.packet.header.x
-          },
+          frame: {queued.packet.header.channel, queued.packet.header.z, queued.packet.header.y,
+                  queued.packet.header.x},
           bytes: queued.bytes,
           buffer: 32'(queued.packet.header.kind),
-          flags: '0,
+          flags: put_spoiled ? 16'(ReasonOutOfRange) : '0,
           stream: 8'(port),
-          kind: KindCompleted
+          kind: put_spoiled ? KindFailed : KindCompleted
       };
   assign ev_req = '{
           valid: sent_event_q || state_q == StateEvent,
@@ -443,7 +452,7 @@ module rdma_tx
 
   always_ff @(posedge clk) begin
     if (ev_ready) sent_event_q <= 1'b0;
-    if (sent[0] && queued.ends) begin
+    if (sent[0] && (queued.ends || queued.single && put_spoiled)) begin
       sent_event_q <= 1'b1;
       sent_event   <= sent_event_d;
     end
@@ -458,18 +467,22 @@ module rdma_tx
 
   // NACK for GET data, once all of their packets are sent: a page without translation, or a failed read. It
   // waits for room.
-  logic spoiled_q, data_ends;
+  logic spoiled_q, put_spoiled_q, data_ends;
   reply_t nack_reply_q;
+  // A packet of the message of the put ring under way was not read.
+  assign put_spoiled = data_error_q || (put_spoiled_q && !queued.first);
+  assign read_error  = data_error_q || entry_error_q;
   assign data_ends = sent[0] && queued.packet.vc && queued.packet.footer.last;
   assign data_fail = state_q == StateNack && queue_empty && !nack_q;
 
   always_ff @(posedge clk) begin
     reply_lost <= reply_req.valid && !reply_room;
-    read_error <= payload_valid && payload_ready && payload_bad;
+    data_error_q <= payload_valid && payload_ready && payload_bad;
     if (!reply_req.valid && reply_room) nack_q <= 1'b0;
-    if (read_error && queued.packet.vc) spoiled_q <= 1'b1;
+    if (data_error_q && queued.packet.vc) spoiled_q <= 1'b1;
+    if (sent[0] && !queued.packet.vc) put_spoiled_q <= put_spoiled;
     if (data_ends || data_fail) begin
-      nack_q    <= spoiled_q || read_error || data_fail;
+      nack_q    <= spoiled_q || data_error_q || data_fail;
       spoiled_q <= 1'b0;
     end
     if (!nack_q) begin
@@ -488,7 +501,7 @@ module rdma_tx
       nack_q     <= 1'b0;
       spoiled_q  <= 1'b0;
       reply_lost <= 1'b0;
-      read_error <= 1'b0;
+      data_error_q <= 1'b0;
     end
   end
 
@@ -580,8 +593,7 @@ module rdma_tx
   logic unused;
   assign unused = &{
           1'b0, data_ready[1], key_rsp.rights, message_rsp.found, put.lap, put.zero, put.zero_2,
-          put.zero_flags,
-          get.lap, get.zero, queued.packet.valid, unused_payload_last, 1'b0
+          put.zero_flags, get.lap, get.zero, queued.packet.valid, unused_payload_last, 1'b0
       };
 
 endmodule

@@ -30,10 +30,11 @@ module torus_arbiter #(
   logic [REQUESTS-1:0] winner_q, above;
   logic turned_q, over, granted;
 
-  // Complete packets of the turn. The last grant is counted one cycle later, to keep its path short.
-  logic [3:0] packets, packets_q;
-  logic granted_q, same_q;
-  logic [REQUESTS-1:0] tail_q, ahead;
+  // Complete packets of the turn. The last grant is counted one cycle later, to keep its path short; `over`
+  // selects between two comparisons with the count before it.
+  logic [3:0] packets, earlier, packets_q;
+  logic granted_q, same_q, counts;
+  logic [REQUESTS-1:0] last_q, ahead;
 
   always_comb begin
     for (int i = 0; i < int'(REQUESTS); i++)
@@ -45,18 +46,17 @@ module torus_arbiter #(
     end
   end
   assign holder  = turned_q ? '0 : winner_q;
-  assign over    = packets == 4'(TURN - 1) && |(request & holder & last);
+  assign over    = |(request & holder & last) && earlier == (counts ? 4'(TURN - 2) : 4'(TURN - 1));
   assign granted = enable && |request;
 
-  always_comb begin
-    packets = packets_q;
-    if (granted_q) packets = turned_q ? 4'd0 : (same_q ? packets_q : 4'd0) + 4'(|tail_q);
-  end
+  assign earlier = granted_q && (turned_q || !same_q) ? 4'd0 : packets_q;
+  assign counts  = granted_q && !turned_q && |(winner_q & last_q);
+  assign packets = earlier + 4'(counts);
 
   always_ff @(posedge clk) begin
     granted_q <= granted;
     same_q    <= |(request & holder);
-    tail_q    <= grant & last;
+    last_q    <= last;
     packets_q <= packets;
     if (granted) begin
       winner_q <= grant;

@@ -11,7 +11,7 @@ module torus_switch
     input logic rst,
 
     /*
-     * words of all inputs with the VC to leave on; the one selected, if any
+     * words of all inputs with the VC to leave on; the one selected, if any, in the cycle after `granted`
      */
     input torus_word_t [INPUTS-1:0] in_word,
     input logic        [INPUTS-1:0] in_select,
@@ -38,14 +38,13 @@ module torus_switch
   logic [WordW-1:0] chosen;
   logic [Places-1:0][WordW-1:0] place_q;
   logic [1:0] held_q, pending_q, after;
-  logic arrives, leaves;
+  logic arrives_q, leaves;
 
   always_comb begin
     chosen = '0;
     for (int i = 0; i < INPUTS; i++) chosen |= {WordW{in_select[i]}} & {in_vc[i], in_word[i]};
   end
 
-  assign arrives             = |in_select;
   assign leaves              = out_valid && out_ready;
   assign after               = held_q - 2'(leaves);
   assign room                = pending_q != 2'(Places);
@@ -54,13 +53,15 @@ module torus_switch
 
   always_ff @(posedge clk) begin
     for (int i = 0; i < Places; i++) begin
-      if (arrives && after == 2'(i)) place_q[i] <= chosen;
+      if (arrives_q && after == 2'(i)) place_q[i] <= chosen;
       else if (leaves && i + 1 < Places) place_q[i] <= place_q[(i+1)%Places];
     end
-    held_q    <= after + 2'(arrives);
+    held_q    <= after + 2'(arrives_q);
+    arrives_q <= granted;
     pending_q <= pending_q + 2'(granted) - 2'(leaves);
     if (rst) begin
       held_q    <= '0;
+      arrives_q <= 1'b0;
       pending_q <= '0;
     end
   end

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import reference_torus as torus
 
 OK, BAD_CRC, BAD_LENGTH, BAD_TYPE, BAD_DOMAIN, OUT_OF_RANGE, NO_RIGHT = range(7)
-NO_SLOT, GET_RING_FULL, OUT_OF_LATTICE, BAD_PORT, LINK_DOWN, TIMED_OUT = range(7, 13)
+NO_SLOT, GET_RING_FULL, OUT_OF_LATTICE, BAD_PORT, LINK_DOWN, TIMED_OUT, UNREADABLE = range(7, 14)
+SPOILED = 0xFFFFFFFF << 96  # footer bits: complement of the CRC
 PUT_ARRIVED, SEND_ARRIVED, COMPLETED, FAILED = range(6, 10)
 INLINE, EVENT, NOTIFY, ACK = 1, 2, 4, 8  # flags of a descriptor
 WRITE, READ = 1, 2  # rights
@@ -141,6 +142,10 @@ class Interface:
             return
         self.counters[f"refused_{reason}"] += 1
         request = head["type"] in (torus.PUT, torus.GET, torus.SEND)
+        # Payload not read at its source, which has reported it.
+        spoiled = reason == BAD_CRC and not self.check(head, foot | {"crc": foot["crc"] ^ 0xFFFFFFFF}, words)
+        if spoiled and not foot["flags"] & ACK:
+            return
         if reason and len(words) > 1 and (request or (reason == BAD_TYPE and head["type"] != torus.DATAGRAM)):
             self.reply(torus.NACK, head, foot, reason)
         if not reason and head["type"] in (torus.PUT, torus.SEND) and foot["flags"] & torus.ACK:
@@ -293,8 +298,14 @@ class Interface:
             data += memory.read(place, part)
         return data
 
-    def post(self, d: Descriptor, memory) -> list[list[int]]:
-        """Packets of a descriptor; opens its message, or reports its fault."""
+    def unreadable(self, kind: int, d: Descriptor | None = None) -> None:
+        """Account of an entry of the put ring or the GET ring that cannot be read; d: its payload alone."""
+        known = (d.bytes, d.remote_domain << 16 | pack_node(d.node), d.message) if d else (0, 0, 0)
+        self.counters["read_errors"] += 1
+        self.events.append((FAILED, self.port, UNREADABLE, kind, *known))
+
+    def post(self, d: Descriptor, memory, failed: frozenset[int] = frozenset()) -> list[list[int]]:
+        """Packets of a descriptor; opens its message, or reports its fault. `failed`: packets not read."""
         message = {
             "type": d.type,
             "node": d.node,
@@ -326,6 +337,7 @@ class Interface:
             return [torus.packet(fields | {"address": d.remote}, payload, foot | {"flags": 2}, ecc=False)]
         flags = d.flags & (NOTIFY | ACK)
         packets = self.cut(fields, foot | {"flags": flags}, d, memory)
+        self.spoil(failed)
         if packets is None:
             self.counters["bad_descriptors"] += 1
             if answered:
@@ -333,7 +345,9 @@ class Interface:
             else:
                 self.events.append(self.end_event(message, FAILED, OUT_OF_RANGE))
             return self.partial
-        if not answered and d.flags & EVENT:
+        if failed and not answered:
+            self.events.append(self.end_event(message, FAILED, OUT_OF_RANGE))
+        elif not answered and d.flags & EVENT:
             self.events.append(self.end_event(message, COMPLETED, 0))
         return packets
 
@@ -347,14 +361,17 @@ class Interface:
             torus.GET_DATA, get["node"], get["bytes"], get["reply"], get["address"], 0, get["domain"]
         )
         packets = self.cut(fields, foot, d, memory)
-        for number, packet in enumerate(self.partial):
-            if number in failed:
-                packet[-1] ^= 0xFFFFFFFF << 96
-                self.counters["read_errors"] += 1
+        self.spoil(failed)
         if packets is not None and not failed:
             return packets
         nack = fields | {"channel": get["domain"], "type": torus.NACK, "address": OUT_OF_RANGE}
         return [*self.partial, torus.packet(nack, b"", foot | {"flags": 2}, ecc=False)]
+
+    def spoil(self, failed: frozenset[int]) -> None:
+        """Packets whose payload was not read, by number."""
+        for number in failed:
+            self.partial[number][-1] ^= SPOILED
+            self.counters["read_errors"] += 1
 
     def cut(self, fields: dict, foot: dict, d: Descriptor, memory) -> list[list[int]] | None:
         """Packets of a message, or None where a page has no translation (`partial`: those before it)."""

@@ -34,7 +34,7 @@ struct TorusRings {
 };
 
 struct TorusCounters {
-  std::array<std::uint32_t, torus::nack_reasons> refused{};  // [0]: used
+  std::array<std::uint32_t, torus::nack_reasons - 1> refused{};  // [0]: used; all but `unreadable`
   std::uint32_t unexpected = 0, untranslated = 0, write_errors = 0, replies_lost = 0, events_lost = 0,
                 bad_descriptors = 0, read_errors = 0, astray = 0, overflow = 0;
 };

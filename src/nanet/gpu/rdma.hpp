@@ -67,6 +67,7 @@ struct RdmaWork {
   std::uint64_t posted = 0;   // end of the last operation in the ring
   std::uint64_t done = 0;     // as last read
   std::uint64_t refused = 0;  // as last read
+  bool too_long = false;      // since the last quiet(), an inline payload was not posted
   std::uint64_t next[max_rdma_nodes] = {};
   std::uint32_t message = 0;  // number of the last operation; valid after a barrier
   std::uint32_t turn = 0;     // queue that comes first
@@ -161,13 +162,6 @@ NANET_DEVICE_CODE std::uint32_t lap_of(std::uint64_t k, std::uint32_t entries) {
   return static_cast<std::uint32_t>(k >> contract::exponent(entries)) + 1;
 }
 
-// Entries of the ring that a descriptor with any content takes.
-NANET_DEVICE_CODE unsigned entries_of(const torus::PutDescriptor& d) {
-  return (d.flags & torus::put_flag::inline_payload) != 0 && d.bytes > torus::max_inline_bytes
-             ? 1
-             : torus::put_entries(d);
-}
-
 // Takes n entries of the ring and waits until they are free. The leader alone. no_entry: stopped.
 NANET_DEVICE_CODE std::uint64_t reserve(const Rdma& rdma, RdmaWork& work, unsigned n) {
   std::uint64_t k = work.posted;
@@ -201,7 +195,11 @@ NANET_DEVICE_CODE void ring_doorbell(const Rdma& rdma, std::uint64_t k, unsigned
 NANET_DEVICE_CODE void post(const Rdma& rdma, RdmaWork& work, torus::PutDescriptor& d, const void* from) {
   barrier();
   if (!first_warp()) return;
-  const unsigned n = entries_of(d);
+  if ((d.flags & torus::put_flag::inline_payload) != 0 && d.bytes > torus::max_inline_bytes) {
+    if (leads()) work.too_long = true;
+    return;
+  }
+  const unsigned n = torus::put_entries(d);
   const std::uint32_t mask = rdma.entries - 1;
   const std::uint64_t k = broadcast(leads() ? reserve(rdma, work, n) : 0);
   if (k == no_entry) return;
@@ -333,13 +331,15 @@ NANET_DEVICE_CODE void begin(const Rdma& rdma, RdmaWork& work) {
     work.refused = detail::Access::acquire(*rdma.refused);
     for (unsigned q = 0; q < rdma.queues; ++q) work.next[q] = detail::Access::peek(rdma.positions->next[q]);
     work.message = work.turn = work.going = 0;
+    work.too_long = false;
   }
   detail::barrier();
 }
 
 // Writes `bytes` from `from` to `offset` of a registered buffer of another node, or of this one. `from` lies
 // in a registered buffer of this node and may change after quiet(), or after the event with flag `completed`.
-// Flag inline_payload: at most torus::max_inline_bytes, read at once from any memory. Flags: torus::put_flag.
+// Flag inline_payload: at most torus::max_inline_bytes, read at once from any memory; a longer one is not
+// posted, and quiet() returns false. Flags: torus::put_flag.
 NANET_DEVICE_CODE void put(const Rdma& rdma, RdmaWork& work, std::uint16_t node, RdmaKey key,
                            std::uint64_t offset, const void* from, std::uint32_t bytes,
                            std::uint8_t flags = 0) {
@@ -379,8 +379,8 @@ NANET_DEVICE_CODE bool wait(const Rdma& rdma, RdmaWork& work, RdmaEvent& event) 
 }
 
 // Waits until all operations of this block have ended: puts are in place, data of gets is here. False: since
-// the block's previous call an operation of the node was refused (its event has the reason), or the network
-// interface has stopped.
+// the block's previous call an operation of the node was refused (its event has the reason) or was not
+// posted, or the network interface has stopped.
 NANET_DEVICE_CODE bool quiet(const Rdma& rdma, RdmaWork& work) {
   detail::barrier();
   if (detail::leads()) {
@@ -391,8 +391,9 @@ NANET_DEVICE_CODE bool quiet(const Rdma& rdma, RdmaWork& work) {
       if (work.done < work.posted) detail::pause_poll();
     }
     const std::uint64_t refused = detail::Access::acquire(*rdma.refused);
-    work.going = work.done >= work.posted && refused == work.refused;
+    work.going = work.done >= work.posted && refused == work.refused && !work.too_long;
     work.refused = refused;
+    work.too_long = false;
   }
   detail::barrier();
   return work.going != 0;

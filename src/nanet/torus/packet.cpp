@@ -42,7 +42,7 @@ std::string_view name(PacketType type) {
 std::string_view name(Nack reason) {
   static constexpr std::string_view names[nack_reasons] = {
       "none",    "bad_crc",       "bad_length",     "bad_type", "bad_domain", "out_of_range", "no_right",
-      "no_slot", "get_ring_full", "out_of_lattice", "bad_port", "link_down",  "timed_out"};
+      "no_slot", "get_ring_full", "out_of_lattice", "bad_port", "link_down",  "timed_out",    "unreadable"};
   const auto index = static_cast<std::size_t>(reason);
   return index < nack_reasons ? names[index] : "unknown";
 }
@@ -145,6 +145,10 @@ Word sealed_footer(const Word& header, std::span<const Word> payload, Footer foo
   footer.crc = 0;
   footer.crc = packet_crc(header, payload, encode_footer(footer));
   return encode_footer(footer);
+}
+
+bool unread_at_source(const Word& header, std::span<const Word> payload, const Word& footer) {
+  return decode_footer(footer).crc == ~packet_crc(header, payload, footer);
 }
 
 Nack check_packet(const Word& header, std::span<const Word> payload, const Word& footer) {

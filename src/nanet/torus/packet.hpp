@@ -70,9 +70,10 @@ enum class Nack : std::uint8_t {
   out_of_lattice,
   bad_port,
   link_down,
-  timed_out,  // at the sender
+  timed_out,   // at the sender
+  unreadable,  // at the card: an entry of a ring, or its payload
 };
-inline constexpr std::size_t nack_reasons = 13;
+inline constexpr std::size_t nack_reasons = 14;
 std::string_view name(Nack reason);
 
 namespace footer_flag {
@@ -158,5 +159,7 @@ constexpr std::uint32_t cut(std::uint64_t address, std::uint64_t bytes_left) {
 // Checks what a receiver checks before it uses a packet of nanet's own types: type, length, CRC if present.
 // `out_of_lattice` where the header has that bit.
 Nack check_packet(const Word& header, std::span<const Word> payload, const Word& footer);
+// Whether a packet refused for its CRC carries the complement: its payload could not be read at its source.
+bool unread_at_source(const Word& header, std::span<const Word> payload, const Word& footer);
 
 }  // namespace nanet::torus

@@ -115,6 +115,7 @@ TEST(TorusPacket, RefusalsHaveNames) {
   EXPECT_EQ(with([](Header& h) { h.type = 7; }), Nack::bad_length);
   EXPECT_EQ(name(Nack::bad_length), "bad_length");
   EXPECT_EQ(name(Nack::timed_out), "timed_out");
+  EXPECT_EQ(name(Nack::unreadable), "unreadable");
   EXPECT_EQ(name(static_cast<Nack>(200)), "unknown");
   EXPECT_EQ(name(PacketType::datagram), "datagram");
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Two verilated reliable_port modules with a delayed, faulty wire between them. Random packets on both VCs,
-// interleaved by word; the receiver's buffers are limited and emptied at random.
+// interleaved by word; a header follows its grant as in the router; the receiver's buffers are limited and
+// emptied at random.
 //
 //     reliable_link [NAME=VALUE...]
 //
@@ -30,12 +31,15 @@ struct Wired {
   std::array<std::uint32_t, 4> data{};
 };
 
+// Cycles from the space that a router grants a packet with to the packet's header.
+constexpr long kGrant = 4;
+
 struct Side {
   std::unique_ptr<Vdut> port;
   std::array<std::deque<Word>, 2> send;      // words to be sent, per VC
   std::array<std::deque<Word>, 2> expected;  // accepted while the link is up
   std::array<std::deque<bool>, 2> buffer;    // words held: head or tail
-  std::array<long, 2> granted{};             // words that the current packet may still send
+  std::array<long, 2> leaves{-1, -1};        // cycle in which the granted header leaves; -1: not granted
   std::deque<Wired> wire;                    // towards the other side
   std::array<bool, 2> cut{};                 // the open packet's words are not compared
   std::array<bool, 2> open{};                // the receiver is within a packet
@@ -112,18 +116,13 @@ int main(int count, char** arguments) {
           side.send[vc].push_back(word);
         }
       }
-      // Word offered in this cycle: as the router, only with space for the whole packet.
+      // Word offered in this cycle: as the router, a header only with space for its whole packet.
       int chosen = -1;
       started |= p.up && other.port->up;
       for (int i = 0; i < 2; ++i) {
         const int vc = static_cast<int>((now + i) & 1);
         if (!started || chosen >= 0 || side.send[vc].empty() || !chance(push)) continue;
-        const Word& word = side.send[vc].front();
-        if (word[4] & 2) {
-          const auto data = static_cast<unsigned>(p.space >> (18 * vc + 8) & 0x3FF);
-          const auto header = static_cast<unsigned>(p.space >> (18 * vc) & 0xFF);
-          if (data < (word[1] >> 16 & 0x3FFF) / 16 || header < 2) continue;
-        }
+        if (side.send[vc].front()[4] & 2 && (side.leaves[vc] < 0 || now < side.leaves[vc])) continue;
         chosen = vc;
       }
       p.in_valid = chosen >= 0;
@@ -172,6 +171,15 @@ int main(int count, char** arguments) {
           other.expected[chosen].push_back(side.send[chosen].front());
         }
         side.send[chosen].pop_front();
+        side.leaves[chosen] = -1;
+      }
+      for (int vc = 0; vc < 2; ++vc) {
+        if (!started || side.send[vc].empty() || side.leaves[vc] >= 0) continue;
+        const Word& word = side.send[vc].front();
+        const auto data = static_cast<unsigned>(p.space >> (18 * vc + 8) & 0x3FF);
+        const auto header = static_cast<unsigned>(p.space >> (18 * vc) & 0xFF);
+        const bool fits = data >= (word[1] >> 16 & 0x3FFF) / 16 && header >= 2;
+        if (word[4] & 2 && fits) side.leaves[vc] = now + kGrant;
       }
       Wired leaving;
       leaving.valid = p.tx_valid && p.tx_ready;

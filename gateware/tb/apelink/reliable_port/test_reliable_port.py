@@ -13,6 +13,7 @@ from sources import GATEWARE, RTL, modules, packages
 HERE = Path(__file__).resolve().parent
 SOURCES = (HERE / "reliable_link.cpp", modules()["reliable_port"])
 CELL = 17  # words of a full cell with its control word
+FULL = {"break_at": 3000, "break_for": 300, "cycles": 7000, "pull": 0.02, "capacity": 300, "payload": 100}
 
 
 def run(rtl: Path | None = None, **options: float) -> dict[str, float]:
@@ -41,7 +42,7 @@ def test_every_packet_arrives_once_and_in_order(rate):
     for seed, extra in enumerate(
         ({}, {"stall": 0.3, "push": 0.6}, {"pull": 0.4, "delay": 40}, {"payload": 3})
     ):
-        result = run(error=rate / CELL, cycles=15_000, seed=seed + 1, **extra)
+        result = run(error=rate / CELL, cycles=30_000, seed=seed + 1, **extra)
         assert result["status"] == 0, (extra, result)
         assert (result["errors"] > 0) == (rate > 0)
         assert result["cut"] == 0
@@ -59,6 +60,15 @@ def test_lost_link_is_counted_and_comes_up_again():
         result = run(break_at=3000, break_for=1500, cycles=9000, seed=seed, delay=4 + 5 * seed)
         assert result["status"] == 0, result
         assert result["down"] == 1
+        assert result["dropped"] > 0
+
+
+@cached(*SOURCES)
+def test_packet_granted_while_the_link_was_down_is_dropped():
+    """The buffers at the far end are still full when the link comes up again."""
+    for seed in range(1, 9):
+        result = run(**FULL, seed=seed)
+        assert result["status"] == 0, result
         assert result["dropped"] > 0
 
 
@@ -88,6 +98,7 @@ FAULTS = {
     "window": ("reliable_tx", "further_q <= unacknowledged < 8'(CellWindow - 1);", "further_q <= 1'b1;"),
     "credit": ("reliable_tx", "held = granted_q[v] - status.freed[v]", "held = 16'd0"),
     "request": ("reliable_tx", "if (request_q) replay_wanted_q <= 1'b1;", ""),
+    "grant while down": ("reliable_tx", "!up || !settle_q[Grant-1] ||", "!up ||"),
     "credits at training": ("reliable_port", "-(16'(used[v].data) + 16'(used[v].header))", "16'd0"),
 }
 
@@ -107,6 +118,6 @@ def test_planted_fault_is_found(fault, tmp_path):
     results = [
         run(tmp_path, **options),
         run(tmp_path, **options, payload=3),
-        run(tmp_path, break_at=3000, cycles=9000, pull=0.02, capacity=300, payload=100),
+        *(run(tmp_path, **FULL, seed=seed) for seed in range(1, 9)),
     ]
     assert any(result["status"] for result in results), results

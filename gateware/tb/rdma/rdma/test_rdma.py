@@ -226,68 +226,6 @@ async def a_full_get_ring_refuses(dut):
 
 
 @cocotb.test()
-async def unreadable_get_data_end_with_one_nack(dut):
-    """Failed reads and a page without translation: one NACK behind all data; other GETs get theirs whole."""
-    node = interface()
-    host = Host(dut, node, 13)
-    await host.start()
-    rng = random.Random(13)
-    for page in node.pages.values():
-        host.memory.write(page * 4096, rng.randbytes(4096))
-    del node.pages[DOMAIN, BASE // 4096 + 5]
-    bad = {node.pages[DOMAIN, BASE // 4096 + page] for page in (1, 2)}
-    host.slave.error = lambda command: command.addr // 4096 in bad
-    # Offset, bytes, unreadable packets: none, first and second, last, one before the lost page, none.
-    gets = [
-        *((0, 4096, ()), (0x1000, 3 * 4096, (0, 1)), (0, 4097, (1,)), (0x2000, 0x4000, (0,))),
-        *((0x3000, 8192, ()), (0x5000, 100, ())),
-    ]
-    head = {"channel": DOMAIN, "type": torus.GET} | dict(zip("xyz", ME, strict=True))
-    expected = {}
-    for number, (offset, size, _) in enumerate(gets):
-        request = torus.pack(torus.EXTENSION, reply_address=1 << 20, reply_channel=9, bytes=size)
-        foot = {"message": number, "source_x": 2, "source_intra": 6, "flags": torus.LAST}
-        packet = torus.packet(head | {"address": BASE + offset}, torus.to_bytes(request), foot, False)
-        node.receive(packet)
-        host.router.send[0].append(packet)
-    for number, (get, (_, _, failed)) in enumerate(zip(node.gets, gets, strict=True)):
-        expected[number] = node.data_packets(get, host.memory, frozenset(failed))
-    await host.settled(sum(map(len, expected.values())))
-    host.compare()
-    found = {number: [] for number in expected}
-    for packet in host.router.packets[1]:
-        found[torus.unpack(torus.FOOTER, packet[-1])["message"]].append(packet)
-    assert found == expected
-    kinds = [[kind_of(p) == torus.NACK for p in packets] for packets in found.values()]
-    assert [sum(k) for k in kinds] == [0, 1, 1, 1, 0, 1] and all(not any(k[:-1]) for k in kinds)
-
-
-@cocotb.test()
-async def a_nack_ends_a_get(dut):
-    """The requester of unreadable data gets a `failed` event with the reason, before any time-out."""
-    node = interface()
-    host = Host(dut, node, 17)
-    await host.start(timeout=1 << 20)
-    d = model.Descriptor(*(torus.GET, (1, 1, 0), 5000, 0x5000, BASE, 0x77, DOMAIN, 0, model.EVENT, 3))
-    host.post(d)
-    packets = node.post(d, host.memory)
-    await host.settled(len(packets))
-    head = dict(zip("xyz", ME, strict=True)) | {"intra": node.port}
-    foot = {"message": 3, "source_x": 1, "source_y": 1, "flags": 0}
-    data = head | {"channel": DOMAIN, "type": torus.GET_DATA, "address": BASE}
-    damaged = torus.packet(data, bytes(4096), foot, False)
-    damaged[-1] ^= 1 << 96
-    nack = head | {"channel": 0x77, "type": torus.NACK, "address": model.OUT_OF_RANGE}
-    for packet in (damaged, torus.packet(nack, b"", foot | {"flags": torus.LAST}, False)):
-        node.receive(packet)
-        host.router.send[1].append(packet)
-    await host.settled(len(packets))
-    host.compare()
-    assert [event[:3] for event in host.events()] == [(model.FAILED, node.port, model.OUT_OF_RANGE)]
-    assert node.counters == {"refused_1": 1, "refused_0": 1}
-
-
-@cocotb.test()
 async def too_long_inline_payloads_are_skipped(dut):
     """Each is refused with an event and counted; descriptors behind it are carried out."""
     node = interface()

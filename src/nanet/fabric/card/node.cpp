@@ -169,9 +169,15 @@ void CardPort::send_arrived(const contract::Event& e, Receiver& receiver) {
 // Refused descriptor, or NACK of a packet.
 void CardPort::failed(const contract::Event& e, Receiver& receiver) {
   const auto type = static_cast<torus::PacketType>(e.buffer);
+  const auto reason = static_cast<torus::Nack>(e.flags);
+  if (reason == torus::Nack::unreadable && type == torus::PacketType::get_data) return;  // another node's GET
+  if (reason == torus::Nack::unreadable && type == torus::PacketType::raw) {  // the put ring has stopped
+    if (!lost_) receiver.lost(ENETDOWN);
+    lost_ = true;
+    return;
+  }
   if (type != torus::PacketType::raw)
     consumed_ = std::max(consumed_, contract::unwrap_counter(e.n, posted_) + 1);
-  const auto reason = static_cast<torus::Nack>(e.flags);
   const bool gone = reason == torus::Nack::bad_domain || reason == torus::Nack::bad_port ||
                     reason == torus::Nack::link_down || reason == torus::Nack::timed_out;
   // Packets of a refused PUT that follow the first one are refused, too.
@@ -210,7 +216,7 @@ std::unique_ptr<Channel> CardPort::open(Address peer, int& error) {
   std::uint32_t port = 0;
   error = EHOSTUNREACH;
   if (!host_.find(peer, port)) return nullptr;
-  if (!host_.alive()) {
+  if (lost_ || !host_.alive()) {
     error = ENETDOWN;
     return nullptr;
   }
@@ -269,7 +275,7 @@ void CardChannel::commit() noexcept {
 
 bool CardChannel::alive() noexcept {
   const PeerState state = port_.host_.peer(tx_.port);
-  return !tx_.failed && state.present && state.domain == tx_.domain && port_.host_.alive();
+  return !tx_.failed && state.present && state.domain == tx_.domain && !port_.lost_ && port_.host_.alive();
 }
 
 bool CardChannel::replaced() const noexcept {

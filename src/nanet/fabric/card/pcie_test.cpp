@@ -92,10 +92,11 @@ struct FakeCard {
     return false;
   }
   void event(torus::EventType type, std::uint32_t what, std::uint32_t bytes, std::uint16_t node,
-             std::uint16_t domain, std::uint32_t message) {
+             std::uint16_t domain, std::uint32_t message, torus::Nack reason = torus::Nack::none) {
     const std::uint32_t entries = 1u << registers[NANET_AT(event_queue.log2)];
     auto& e = reinterpret_cast<contract::Event*>(bus(pair(NANET_AT(event_queue.base))))[events % entries];
     e.type = static_cast<std::uint8_t>(type);
+    e.flags = static_cast<std::uint16_t>(reason);
     e.buffer = what;
     e.bytes = bytes;
     e.frame = node | std::uint32_t{domain} << 16;
@@ -283,6 +284,23 @@ TEST_F(PcieTest, AnAbsentCardIsReported) {
   cards_[0].gone = true;
   EXPECT_FALSE(to_b_->alive());
   for (unsigned k = 0; k < 4096 && inbox_[0].error == 0; ++k) port_[0]->poll(inbox_[0]);
+  EXPECT_EQ(inbox_[0].error, ENETDOWN);
+  int error = 0;
+  EXPECT_EQ(port_[0]->open(port_[1]->address(), error), nullptr);
+  EXPECT_EQ(error, ENETDOWN);
+}
+
+TEST_F(PcieTest, AStoppedPutRingIsReported) {
+  const auto unreadable = [&](PacketType type) {
+    cards_[0].event(torus::EventType::failed, static_cast<std::uint32_t>(type), 0, 0, 0, 0,
+                    torus::Nack::unreadable);
+    turn();
+  };
+  unreadable(PacketType::get_data);  // of the GET ring: the requester's time-out ends the GET
+  EXPECT_TRUE(to_b_->alive());
+  EXPECT_EQ(inbox_[0].error, 0);
+  unreadable(PacketType::raw);
+  EXPECT_FALSE(to_b_->alive());
   EXPECT_EQ(inbox_[0].error, ENETDOWN);
   int error = 0;
   EXPECT_EQ(port_[0]->open(port_[1]->address(), error), nullptr);

@@ -118,6 +118,13 @@ NANET_DEVICE_CALL torus::Nack find_buffer(const torus::RegisteredBuffer* table, 
   return domain_exists ? torus::Nack::out_of_range : torus::Nack::bad_domain;
 }
 
+// Entries of the ring that a descriptor takes. Too long an inline payload is not posted: it takes none.
+NANET_DEVICE_CODE unsigned entries_of(const torus::PutDescriptor& d) {
+  return (d.flags & torus::put_flag::inline_payload) != 0 && d.bytes > torus::max_inline_bytes
+             ? 1
+             : torus::put_entries(d);
+}
+
 // Reason that needs no table. Order of the checks: rdma_tx of the gateware.
 NANET_DEVICE_CODE torus::Nack check_descriptor(const torus::PutDescriptor& d, std::uint32_t nodes) {
   using torus::Nack;

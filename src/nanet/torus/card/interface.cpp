@@ -305,7 +305,10 @@ void Interfaces::receive(std::uint32_t node, const Word& header, std::span<const
   if (reason == Nack::none) reason = place(*p, node, h, payload, f, slot);
   if (reason != Nack::none) {
     ++totals_.refused[static_cast<std::size_t>(reason)];
-    if (request || reason == Nack::bad_type)
+    // The source has reported payload that it could not read, unless it waits for DONE.
+    const bool reported =
+        reason == Nack::bad_crc && !f.has(footer_flag::ack) && unread_at_source(header, payload, footer);
+    if ((request || reason == Nack::bad_type) && !reported)
       reply(node, PacketType::nack, h, f, static_cast<std::uint64_t>(reason));
   } else if (f.has(footer_flag::ack) && type != PacketType::get) {
     reply(node, PacketType::done, h, f, h.length);

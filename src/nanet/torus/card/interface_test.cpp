@@ -110,6 +110,20 @@ class InterfaceTest : public ::testing::Test {
     if (damage > 0) payload[0].low ^= damage;
     interfaces_->receive(1, header, payload, footer);
   }
+  // So does a PUT that its source could not read.
+  void arrive_unread(std::uint8_t flags) {
+    Header h = header(PacketType::put, 16);
+    h.to = {1, 0, 0};
+    Footer f;
+    f.message = 77;
+    f.flags = flags;
+    const Word word = encode_header(h);
+    const std::vector<Word> payload(1);
+    Word footer = sealed_footer(word, payload, f);
+    footer.high ^= 0xFFFF'FFFF'0000'0000;
+    interfaces_->receive(1, word, payload, footer);
+    run();
+  }
   static Header header(PacketType type, std::uint16_t length) {
     Header h;
     h.type = static_cast<std::uint8_t>(type);
@@ -185,6 +199,12 @@ TEST_F(InterfaceTest, DamagedAndForeignPacketsAreRefusedByName) {
   const std::vector<Word> one(1);
   arrive(header(PacketType::put, 16), one, 1);
   expect_refused(Nack::bad_crc);
+  arrive_unread(0);
+  expect_no_event(0);
+  EXPECT_EQ(refused(Nack::bad_crc), 2u);
+  arrive_unread(footer_flag::ack);
+  run();
+  expect(0, EventType::failed, Nack::bad_crc);
   arrive(header(PacketType::put, 32), one);
   expect_refused(Nack::bad_length);
   arrive(header(static_cast<PacketType>(13), 16), one);
