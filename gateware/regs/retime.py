@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 
-READ = """    // One of eight words, all others 0; then either of eight of these. Which one, each eight has in registers
-    // separately, since the readable registers are spread over the chip. The C++ model computes them for reads.
+READ = """    // One of eight words, all others 0; then one of eight of these. Which one: each eight has
+    // registers of its own, as the readable registers are spread over the chip. The C++ model: in reads only.
     logic [3:0] readback_pick[WORDS/8];
     logic [31:0] readback_eight[WORDS/8];
     logic [31:0] readback_data_rt[WORDS/64];
@@ -26,7 +26,8 @@ READ = """    // One of eight words, all others 0; then either of eight of these
         if(readback_pick_done || !nanet_dma_pkg::Lazy) begin
             for(int i=0; i<WORDS; i++) readback_word[i] = '0;
 FIELDS            for(int i=0; i<WORDS/8; i++)
-                readback_eight[i] <= readback_pick[i][3] ? readback_word[i * 8 + int'(readback_pick[i][2:0])] : '0;
+                readback_eight[i] <= !readback_pick[i][3] ? '0 :
+                                     readback_word[i * 8 + int'(readback_pick[i][2:0])];
         end
         if(readback_eight_done || !nanet_dma_pkg::Lazy) begin
             for(int i=0; i<WORDS/64; i++) begin
