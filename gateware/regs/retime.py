@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 READ = """    // One of eight words, all others 0; then one of eight of these. Which one: each eight has
-    // registers of its own, as the readable registers are spread over the chip. The C++ model: in reads only.
+    // separate registers, as the readable registers are spread over the chip. The C++ model: in reads only.
     logic [3:0] readback_pick[WORDS/8];
     logic [31:0] readback_eight[WORDS/8];
     logic [31:0] readback_data_rt[WORDS/64];
