@@ -10,29 +10,32 @@ from __future__ import annotations
 
 import re
 
-READ = """    // What each word of the address space reads as
-    logic [31:0] readback_word[WORDS];
-    always_comb begin
-        for(int i=0; i<WORDS; i++) readback_word[i] = '0;
-FIELDS    end
-
-    // One of eight words, all others 0; then either of eight of these. Which one, each eight has in registers
-    // separately, since the readable registers are spread over the chip.
+READ = """    // One of eight words, all others 0; then one of eight of these. Which one: each eight has
+    // separate registers, as the readable registers are spread over the chip. The C++ model: in reads only.
     logic [3:0] readback_pick[WORDS/8];
     logic [31:0] readback_eight[WORDS/8];
     logic [31:0] readback_data_rt[WORDS/64];
     logic readback_pick_done, readback_eight_done, readback_done_rt;
     always_ff @(posedge clk) begin
-        for(int i=0; i<WORDS/8; i++) begin
-            readback_pick[i] <= int'(rd_mux_addr[15:5]) == i ? {1'b1, rd_mux_addr[4:2]} : 4'd0;
-            readback_eight[i] <= readback_word[i * 8 + int'(readback_pick[i][2:0])];
-            if(!readback_pick[i][3]) readback_eight[i] <= '0;
+        // What each word of the address space reads as
+        automatic logic [31:0] readback_word[WORDS];
+        if(decoded_req || !nanet_dma_pkg::Lazy) begin
+            for(int i=0; i<WORDS/8; i++)
+                readback_pick[i] <= int'(rd_mux_addr[15:5]) == i ? {1'b1, rd_mux_addr[4:2]} : 4'd0;
         end
-        for(int i=0; i<WORDS/64; i++) begin
-            readback_data_rt[i] <= readback_eight[i * 8] | readback_eight[i * 8 + 1] |
-                                   readback_eight[i * 8 + 2] | readback_eight[i * 8 + 3] |
-                                   readback_eight[i * 8 + 4] | readback_eight[i * 8 + 5] |
-                                   readback_eight[i * 8 + 6] | readback_eight[i * 8 + 7];
+        if(readback_pick_done || !nanet_dma_pkg::Lazy) begin
+            for(int i=0; i<WORDS; i++) readback_word[i] = '0;
+FIELDS            for(int i=0; i<WORDS/8; i++)
+                readback_eight[i] <= !readback_pick[i][3] ? '0 :
+                                     readback_word[i * 8 + int'(readback_pick[i][2:0])];
+        end
+        if(readback_eight_done || !nanet_dma_pkg::Lazy) begin
+            for(int i=0; i<WORDS/64; i++) begin
+                readback_data_rt[i] <= readback_eight[i * 8] | readback_eight[i * 8 + 1] |
+                                       readback_eight[i * 8 + 2] | readback_eight[i * 8 + 3] |
+                                       readback_eight[i * 8 + 4] | readback_eight[i * 8 + 5] |
+                                       readback_eight[i * 8 + 6] | readback_eight[i * 8 + 7];
+            end
         end
         readback_pick_done <= decoded_req & ~decoded_req_is_wr & ~decoded_req_is_external & ~rst;
         readback_eight_done <= readback_pick_done & ~rst;

@@ -123,9 +123,17 @@ module merge_store
   assign pages       = closed_q.count;
   assign looked_slot = state_q == StoreIdle ? index_in[SlotW-1:0] : slot_q[SlotW-1:0];
   assign entry.mark  = index_q[15:SlotW];
-  always_comb for (int b = 0; b < 4; b++) entry.count[b] = (claim_q ? '0 : here_q.count[b]) + 6'(take_q[b]);
+  // Both counts stand in registers before the decision: no memory's output is another one's input.
+  logic [3:0][5:0] count_q, count_more_q;
+  always_comb
+    for (int b = 0; b < 4; b++)
+      entry.count[b] = claim_q ? 6'(take_q[b]) : take_q[b] ? count_more_q[b] : count_q[b];
   always_ff @(posedge clk) begin
     here_q               <= here;
+    for (int b = 0; b < 4; b++) begin
+      count_q[b]      <= here_q.count[b];
+      count_more_q[b] <= here_q.count[b] + 6'd1;
+    end
     closed_q             <= closed;
     first_period         <= period;
     used_part_q          <= used_q[{slot_q[SlotW-1:3], 3'd0}+:8];
@@ -369,7 +377,7 @@ module merge_store
         .free_valid (board_free[b]),
         .hold       (state_q == StoreJudge),
         .take       (take_q[b]),
-        .next       (claim_q ? '0 : here_q.count[b][4:0]),
+        .next       (claim_q ? '0 : count_q[b][4:0]),
         .wr_en      (word_board_q[b]),
         .wr_taken   (taken_q),
         .wr_odd     (line_written_q),

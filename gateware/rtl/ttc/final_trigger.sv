@@ -117,7 +117,8 @@ module final_trigger
 
   // The histogram takes a sample every fourth cycle; the queue holds those of a full packet.
   logic waits, take;
-  logic [31:0] sample;
+  logic sample_valid_q;
+  logic [31:0] sample, sample_q;  // a register between the memories of queue and histogram
   logic [1:0] turn_q;
   logic unused_slack_ready;
   logic [7:0] unused_level;
@@ -125,7 +126,12 @@ module final_trigger
 
   always_ff @(posedge clk) begin
     if (take || turn_q != '0) turn_q <= turn_q + 1'b1;
-    if (rst) turn_q <= '0;
+    sample_valid_q <= take;
+    sample_q       <= sample;
+    if (rst) begin
+      turn_q         <= '0;
+      sample_valid_q <= 1'b0;
+    end
   end
 
   fifo #(
@@ -148,8 +154,8 @@ module final_trigger
   ) i_slack (
       .clk,
       .rst,
-      .sample_valid(take),
-      .sample      (sample),
+      .sample_valid(sample_valid_q),
+      .sample      (sample_q),
       .clear,
       .read,
       .read_bin,

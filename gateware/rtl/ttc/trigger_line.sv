@@ -186,7 +186,7 @@ module trigger_line
         kind: input_q.kind
     };
     if (now_tick) begin_op.place = sweep_place_q;
-    else if (clear_step) begin_op.place = place_t'(clear_at_q);
+    else if (clearing_q) begin_op.place = place_t'(clear_at_q);  // no decision is placed meanwhile
   end
 
   // No operation reads a place in the cycle of its write, but for an idle one, whose word is not used.

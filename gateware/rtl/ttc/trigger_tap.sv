@@ -161,9 +161,12 @@ module trigger_tap
   logic [Masks-1:0] match_q, pass_q;
   logic match_valid_q, pass_valid_q, timed1_q, timed2_q, burst1_q, burst2_q;
   logic [31:0] timestamp1_q, timestamp2_q;
-  logic [Masks-1:0][31:0] count_q;  // matches since the one that passed, with the next
-  logic [Masks-1:0] last;           // the next match passes
-  always_comb for (int unsigned i = 0; i < Masks; i++) last[i] = count_q[i] == masks[i].downscale;
+  // Matches since the one that passed, with the next one and one more: compared a match ahead, so that no
+  // counter depends on its own comparison.
+  logic [Masks-1:0][31:0] count_q;
+  logic [Masks-1:0] last_q;  // the next match passes
+  logic [Masks-1:0] each_q;  // every match passes; compared once, in the cycle behind reset
+  logic rst_q;
 
   always_ff @(posedge clk) begin
     match_valid_q <= primitive_q;
@@ -176,10 +179,19 @@ module trigger_tap
     burst2_q      <= burst1_q;
     for (int unsigned i = 0; i < Masks; i++) begin
       match_q[i] <= masks[i].on && (id_q & masks[i].care) == masks[i].value;
-      pass_q[i]  <= match_valid_q && match_q[i] && last[i];
-      if (match_valid_q && match_q[i]) count_q[i] <= count_q[i] + 1'b1;
-      if (rst || match_valid_q && match_q[i] && last[i]) count_q[i] <= 32'd1;
+      pass_q[i]  <= match_valid_q && match_q[i] && last_q[i];
+      if (rst_q || (match_valid_q && match_q[i])) begin
+        count_q[i] <= count_q[i] + 1'b1;
+        last_q[i]  <= count_q[i] == masks[i].downscale;
+      end
+      if (rst_q) each_q[i] <= count_q[i] == masks[i].downscale;
+      if (match_valid_q && match_q[i] && last_q[i]) begin
+        count_q[i] <= 32'd2;
+        last_q[i]  <= each_q[i];
+      end
+      if (rst) count_q[i] <= 32'd1;
     end
+    rst_q <= rst;
     if (rst) begin
       match_valid_q <= 1'b0;
       pass_valid_q  <= 1'b0;

@@ -45,6 +45,6 @@ def test_planted_fault_is_found(fault, tmp_path):
     sources = [GATEWARE / "lint.vlt", *packages(), tmp_path / "burst_time.sv"]
     program = build_harness("burst_time", PROGRAM, {}, sources, rtl=tmp_path)
     done = subprocess.run(
-        [program, "60", "900", "700", "98", "1"], capture_output=True, check=False, timeout=600
+        [program, "60", "3200", "700", "2398", "1"], capture_output=True, check=False, timeout=600
     )
     assert done.returncode == 1
