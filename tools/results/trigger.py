@@ -224,8 +224,7 @@ def chain(measurements: Sequence[Measurement]) -> str:
             )
     return (
         "Four emulated boards; µs from the last packet of a frame to the arrival of its "
-        "primitives. Deadline 1 ms. Host threads of the virtual "
-        "machines pause for up to 2.6 ms; these pauses cause the late frames.\n\n"
+        "primitives. Deadline 1 ms.\n\n"
         + table(
             [
                 "run",

@@ -18,8 +18,13 @@ inline constexpr unsigned lane_count = 32;
 #define NANET_NOINLINE __noinline__
 #define NANET_INLINED __forceinline__
 #else
+#ifdef __OPTIMIZE__
 #define NANET_UNROLLED _Pragma("GCC unroll 8")
 #define NANET_ROLLED _Pragma("GCC unroll 1")
+#else  // g++ 12 says that it ignores them, and warnings are errors
+#define NANET_UNROLLED
+#define NANET_ROLLED
+#endif
 #define NANET_NOINLINE
 #define NANET_INLINED
 #endif

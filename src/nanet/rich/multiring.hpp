@@ -135,9 +135,9 @@ class MultiringEvent : protected MultiringHand<L> {
   NANET_HD void no_better(int count, float v) {
     NANET_ROLLED
     for (; count <= static_cast<int>(max_rings); ++count) {
-      const bool above = b_.kept.best_of[count] > v;
+      const bool larger = b_.kept.best_of[count] > v;
       L::sync();
-      if (above) L::put(b_.kept.best_of + count, v);
+      if (larger) L::put(b_.kept.best_of + count, v);
     }
     L::sync();
   }

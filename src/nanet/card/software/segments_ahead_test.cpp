@@ -22,7 +22,7 @@ constexpr std::size_t readable_beyond = 64;
 
 // A packet as a reading thread hands it over.
 struct Handed {
-// A packet read by a thread, with the bytes behind it.
+  std::vector<std::byte> bytes;  // of the packet, and readable ones behind it
   std::vector<std::uint32_t> listed;
   wire::mgp::Checked checked;
   WrittenSegment written;
