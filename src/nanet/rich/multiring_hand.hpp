@@ -65,7 +65,7 @@ struct Multiring {
         {"r_min", &P::r_min, 5, 1000, "smallest radius of a ring in mm"},
         {"r_max", &P::r_max, 5, 1000, "radius at beta = 1 in mm: no ring is larger"},
         {"yield", &P::yield, 1, 100, "photoelectrons of a ring of radius r_max, on average"},
-        {"noise", &P::noise, 0.05, 50, "noise hits per event, on average"},
+        {"noise", &P::noise, 0, 50, "noise hits per event, on average"},
         {"centre_x", &P::centre_x, -1000, 1000, "middle of the rings' centres in x in mm; in y it is 0"},
         {"centre_sigma", &P::centre_sigma, 5, 10000, "spread of the rings' centres per axis in mm"},
         {"radius_prior", &P::radius_prior, 0, 5,

@@ -147,7 +147,7 @@ TEST(Multiring, TrueNoiseIsNoWorseThanTheDefault) {
       const TestEvents events = TestEvents::generate(rings, noise, 5000, 4251);
       const int of = rings == ring_mix ? 1 : rings;
       const Quality usual = quality(events, reconstruct(events), of),
-                    known = quality(events, reconstruct(events, {{"noise", std::max(noise, 0.05)}}), of);
+                    known = quality(events, reconstruct(events, {{"noise", noise}}), of);
       EXPECT_GE(known.efficiency, usual.efficiency - 0.004) << rings << " rings, noise " << noise;
       if (noise > 1) {
         EXPECT_LE(known.fakes, usual.fakes + 0.004) << rings << " rings, noise " << noise;
@@ -168,7 +168,7 @@ TEST(Multiring, TrueNoiseIsNoWorseThanTheDefault) {
 // Without noise the photons beyond a ring's profile would make rings.
 TEST(Multiring, HardlyAnyNoiseCountsAsAQuarterOfAHit) {
   const TestEvents events = TestEvents::generate(ring_mix, 0, 2000, 4252);
-  const std::vector<Rings> none = reconstruct(events, {{"noise", 0.05}}),
+  const std::vector<Rings> none = reconstruct(events, {{"noise", 0}}),
                            quarter = reconstruct(events, {{"noise", 0.25}}),
                            more = reconstruct(events, {{"noise", 0.3}});
   int changed = 0;
