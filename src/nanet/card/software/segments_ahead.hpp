@@ -48,7 +48,7 @@ class SegmentsAhead {
   };
   static constexpr std::size_t most_lanes = 255;
 
-  // Card's thread. lanes: all reading threads; they and the mailboxes exist until disable() has returned.
+  // Card's thread. The added lanes and the mailboxes exist until disable() has returned.
   void enable() noexcept { enabled_.store(true, std::memory_order_seq_cst); }
   bool enabled() const noexcept { return enabled_.load(std::memory_order_relaxed); }
   void begin_burst(std::uint8_t number, std::uint64_t base) noexcept {
