@@ -166,14 +166,16 @@ std::uint64_t Model::next_frame() const noexcept {
 
 void Model::receive(unsigned channel, std::span<const std::byte> frame, bool bad, std::uint64_t from) {
   Channel& c = channel_.at(channel);
-  if (c.frames.empty()) c.store.clear();
   const std::size_t bytes = frame.size();
   if (bytes == 0) return;
-  c.frames.push_back(
-      {static_cast<std::uint32_t>(c.store.size()), static_cast<std::uint32_t>(bytes), bad, from});
-  c.store.insert(c.store.end(), frame.begin(), frame.end());
+  const auto begins = [this](std::uint64_t cycle) { return std::max(cycle, cycle_); };
+  auto place = c.frames.end();
+  const auto first = c.frames.begin() + (c.position > 0 ? 1 : 0);  // behind the frame in transfer
+  while (place > first && begins(std::prev(place)->from) > begins(from)) --place;
+  const auto added =
+      c.frames.insert(place, {{frame.begin(), frame.end()}, static_cast<std::uint32_t>(bytes), bad, from});
   // The MAC reads whole words.
-  c.store.resize(c.frames.back().at + (bytes + mac_bytes - 1) / mac_bytes * mac_bytes);
+  added->store.resize((bytes + mac_bytes - 1) / mac_bytes * mac_bytes);
   c.bytes += bytes;
   mac_busy_ = true;
 }
@@ -194,7 +196,7 @@ void Model::drive_mac() noexcept {
       const std::size_t left = frame.bytes - c.position;
       const bool last = left <= mac_bytes;
       std::uint64_t word;
-      std::memcpy(&word, c.store.data() + frame.at + c.position, sizeof word);
+      std::memcpy(&word, frame.store.data() + c.position, sizeof word);
       put(top.rx_data, 64 * i, 64, word);
       put(top.rx_keep, 8 * i, 8, last ? (1u << left) - 1 : 0xFF);
       put(top.rx_last, i, 1, last);

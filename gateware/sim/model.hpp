@@ -68,7 +68,8 @@ class Model {
   void write(std::uint32_t address, std::uint32_t value);
 
   // Queues a frame at a MAC: from Ethernet header to the end of the data, without FCS; the interframe gap is
-  // added. `bad`: the MAC flags the frame as bad. It begins at cycle `from` or later.
+  // added. `bad`: the MAC flags the frame as bad. It begins at cycle `from` or later, before queued frames
+  // that begin later.
   void receive(unsigned channel, std::span<const std::byte> frame, bool bad = false, std::uint64_t from = 0);
   // While held, queued frames wait; a frame in transfer continues.
   void hold(bool held) noexcept { held_ = held; }
@@ -109,13 +110,13 @@ class Model {
     bool error;
   };
   struct Frame {
-    std::uint32_t at = 0, bytes = 0;  // in `store`
+    std::vector<std::byte> store;  // whole words
+    std::uint32_t bytes = 0;
     bool bad = false;
     std::uint64_t from = 0;  // cycle
   };
   struct Channel {
     std::deque<Frame> frames;
-    std::vector<std::byte> store;  // of the queued frames; restarts when the queue is empty
     std::size_t bytes = 0;
     std::uint32_t position = 0;  // in the first frame
     std::uint64_t next = 0;      // cycle of the next word

@@ -39,6 +39,7 @@ struct Run {
   bool read_counters = false;  // during the run, as the card does
   unsigned log2_page = 21;
   unsigned events = 3;  // of a packet
+  Frame batch = 1;      // frames that a board sends before the next board does
 };
 
 struct Seen {
@@ -86,10 +87,11 @@ Seen run_card(const Run& given) {
   if (given.sob)
     for (BoardId b = 0; b < 4; ++b)
       simulation.datagram(b & 1u, card::build_marker(flag::sob, b, 0, 0, burst));
-  for (Frame f = 0; f < given.sent; ++f) {
+  for (Frame f = 0; f < given.sent; f += given.batch) {
     for (BoardId b = 0; b < given.boards; ++b)
-      simulation.datagram(
-          b & 1u, card::build({.board = b, .frame = f, .burst = burst, .events = given.events}, f + 1));
+      for (Frame g = f; g < f + given.batch; ++g)
+        simulation.datagram(
+            b & 1u, card::build({.board = b, .frame = g, .burst = burst, .events = given.events}, g + 1));
     run(1000);
     if (given.read_counters && simulation.counters_due()) simulation.read_counters();
   }
@@ -126,6 +128,16 @@ TEST(BufferTime, IsZeroWithoutReceiver) {
     EXPECT_EQ(h.layout, contract::Layout::merged);
     EXPECT_EQ(h.ttc, 0);
     EXPECT_EQ(h.first_period | h.close_period, 0u);
+  }
+}
+
+TEST(BufferTime, BoardsOfALinkDoNotWaitForEachOther) {
+  // The host reads a board's packets of ten frames before those of the other board on its link.
+  const Seen seen = run_card({.close_ticks = 200, .batch = 10});
+  ASSERT_EQ(seen.headers.size(), frames);
+  for (const contract::FrameHeader& h : seen.headers) {
+    EXPECT_EQ(h.complete, 0xF) << h.frame;
+    EXPECT_LT(h.first_period, (h.frame + 1) * 256 + 50);
   }
 }
 

@@ -20,9 +20,10 @@ constexpr Frame largest_step = 1024;
 
 }  // namespace
 
-BurstClock::BurstClock(Timestamp latency, std::uint64_t now)
+BurstClock::BurstClock(Timestamp latency, std::uint64_t now, std::uint8_t boards)
     : latency_(latency),
       start_(now),
+      boards_(boards),
       line_(period_ns / sim::cycle_ns * samples_per_cycle),
       busy_until_(now) {}
 
@@ -67,6 +68,11 @@ void BurstClock::end() {
 std::uint64_t BurstClock::packet(std::span<const std::byte> payload, std::uint64_t now) {
   if (payload.size() < wire::mgp::header_bytes) return 0;
   const wire::mgp::Header header = wire::mgp::decode_header(payload.data());
+  std::uint64_t& last = last_[header.board % max_boards];
+  return last = std::max(last, arrival(header, now));
+}
+
+std::uint64_t BurstClock::arrival(const wire::mgp::Header& header, std::uint64_t now) {
   const bool sob = header.has(wire::mgp::flag::sob);
   if (!known_ || static_cast<std::int8_t>(header.burst - burst_) > 0) {
     if (sob)
@@ -93,7 +99,7 @@ std::uint64_t BurstClock::packet(std::span<const std::byte> payload, std::uint64
 void BurstClock::advance() noexcept {
   Frame least = newest_;
   for (unsigned board = 0; board < max_boards; ++board)
-    if (seen_ >> board & 1) least = std::min(least, frames_[board]);
+    if ((seen_ | boards_) >> board & 1) least = std::min(least, frames_[board]);
   least = std::max(least, newest_ - std::min(newest_, patience));
   if (least > lead)
     limit_ = std::max(limit_, cycle_of_period(sob_period_ + std::uint64_t{least - lead} * periods_per_frame));

@@ -11,17 +11,19 @@
 
 #include "nanet/ttc/line.hpp"
 #include "nanet/units.hpp"
+#include "nanet/wire/mgp.hpp"
 
 namespace nanet::gateware {
 
 class BurstClock {
  public:
-  // now: cycle of the first call of samples().
-  BurstClock(Timestamp latency, std::uint64_t now);
+  // now: cycle of the first call of samples(). boards: mask of those that send.
+  BurstClock(Timestamp latency, std::uint64_t now, std::uint8_t boards);
 
   // Four samples of the line, for the next cycle of the card.
   unsigned samples() noexcept { return line_.samples(samples_per_cycle); }
-  // Takes an MGP packet; returns the cycle in which it reaches the card, 0 for at once.
+  // Takes an MGP packet; returns the cycle in which it reaches the card, 0 for at once. Cycles of a board's
+  // packets never decrease.
   std::uint64_t packet(std::span<const std::byte> payload, std::uint64_t now);
   // The card may run up to this cycle: later packets may still come before it.
   std::uint64_t limit() const noexcept { return limit_; }
@@ -48,6 +50,7 @@ class BurstClock {
   static constexpr unsigned samples_per_cycle = 4;
   static constexpr std::uint64_t forever = std::numeric_limits<std::uint64_t>::max();
 
+  std::uint64_t arrival(const wire::mgp::Header& header, std::uint64_t now);
   void begin(std::uint8_t burst, std::uint64_t now);
   void end();
   void advance() noexcept;
@@ -55,6 +58,7 @@ class BurstClock {
 
   Timestamp latency_;
   std::uint64_t start_;  // cycle of the first sample
+  std::uint8_t boards_;  // mask
   ttc::Line line_;
   bool known_ = false, ended_ = false;
   std::uint8_t burst_ = 0, before_ = 0;
@@ -62,6 +66,7 @@ class BurstClock {
   std::uint64_t sob_period_ = 0, before_period_ = 0;  // of this burst, of the one before
   std::uint64_t sob_ = 0;                             // its cycle
   std::array<Frame, max_boards> frames_{};            // of each board in this burst
+  std::array<std::uint64_t, max_boards> last_{};      // cycle of each board's last packet
   Frame newest_ = 0;                                  // most of them
   std::uint64_t limit_ = forever, busy_until_;
 };

@@ -37,7 +37,7 @@ class BurstClockTest : public testing::Test {
     wire::mgp::encode_header(bytes.data(), header);
     return clock.packet(bytes, now);
   }
-  BurstClock clock{latency, start};
+  BurstClock clock{latency, start, 0xF};
   std::uint64_t now = start;
 };
 
@@ -55,9 +55,22 @@ TEST_F(BurstClockTest, FramesComeAtTheirEnd) {
     }
   // The card stays behind the newest packet.
   EXPECT_NEAR(static_cast<double>(clock.limit() - sob), (100 - BurstClock::lead) * frame_cycles, 2);
-  EXPECT_EQ(packet(7, 5000), 0u);  // a wrong number moves no time
+  // A wrong number moves no time, and does not overtake.
+  EXPECT_EQ(packet(7, 5000), packet(7, 99));
   EXPECT_NEAR(static_cast<double>(clock.limit() - sob), (100 - BurstClock::lead) * frame_cycles, 2);
-  EXPECT_EQ(packet(6, 3), 0u);
+  EXPECT_EQ(packet(6, 3), packet(7, 99));
+}
+
+TEST_F(BurstClockTest, TimeAwaitsBoardsThatHaveNotSent) {
+  packet(1, 0, 0, flag::sob);
+  const std::uint64_t sob = clock.limit();
+  for (Frame f = 0; f < 40; ++f) packet(1, f, 0);
+  EXPECT_EQ(clock.limit(), sob);
+  for (BoardId board = 1; board < 4; ++board) packet(1, 0, board, flag::sob);
+  EXPECT_EQ(clock.limit(), sob);
+  for (BoardId board = 1; board < 4; ++board)
+    for (Frame f = 0; f < 40; ++f) packet(1, f, board);
+  EXPECT_NEAR(static_cast<double>(clock.limit() - sob), (40 - BurstClock::lead) * frame_cycles, 2);
 }
 
 TEST_F(BurstClockTest, TimeFollowsTheSlowestBoardThatSends) {
@@ -103,9 +116,10 @@ TEST_F(BurstClockTest, MissingMarkersStopNoClock) {
   EXPECT_EQ(packet(1, 0), 0u);  // no SOB: untimed
   EXPECT_GT(clock.limit(), free);
   packet(2, 0, 0, flag::sob);
-  for (Frame f = 0; f < 20; ++f) packet(2, f);
+  std::uint64_t last = 0;
+  for (Frame f = 0; f < 20; ++f) last = packet(2, f);
   EXPECT_LT(clock.limit(), free);
-  EXPECT_EQ(packet(3, 0), 0u);  // neither EOB of 2 nor SOB of 3
+  EXPECT_EQ(packet(3, 0), last);  // neither EOB of 2 nor SOB of 3
   EXPECT_GT(clock.limit(), free);
   packet(4, 0, 0, flag::sob);
   packet(4, 30);

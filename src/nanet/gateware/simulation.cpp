@@ -120,7 +120,7 @@ struct Simulation::Parts {
     TriggerUnit::check(final);
     latency = final.latency;
     observer = to;
-    time.emplace(latency, model.cycle());
+    time.emplace(latency, model.cycle(), stream.options().rules.boards);
     model.ttc_line = [this] { return time->samples(); };
     model.on_trigger = [this](unsigned kind, std::uint32_t timestamp, std::uint64_t cycle) {
       released(static_cast<std::uint8_t>(kind), timestamp, cycle);

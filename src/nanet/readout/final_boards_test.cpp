@@ -178,6 +178,7 @@ TEST(FinalBoards, WholeRunAnswersOrCountsEveryTrigger) {
   for (const auto& endpoint : readout.final_boards()->listening())
     boards.push_back(os::open_udp_sender(endpoint));
   std::array<std::uint32_t, 4> number{}, sequence{};
+  std::array<std::uint32_t, 4> during{};  // triggers sent during the run; a stopped host sends some after it
   std::map<std::pair<unsigned, std::uint32_t>, Bytes> wanted;  // board, number -> fragment
   std::uint64_t answered = 0, wrong = 0;
   const auto take = [&](const Bytes& answer) {
@@ -213,6 +214,7 @@ TEST(FinalBoards, WholeRunAnswersOrCountsEveryTrigger) {
           trigger::encode(bytes.data(), {0, header.burst, 0, sequence[b]++, header.frame}, {&one, 1});
       ASSERT_EQ(::send(boards[b].get(), bytes.data(), size, 0), static_cast<ssize_t>(size));
       wanted[{b, number[b]++}] = Bytes(f.hits - 8, f.hits + 2 * f.stored);
+      if (readout.running()) during[b] = number[b];
     }
     if (packet || answer) continue;
     if (done) break;
@@ -229,7 +231,8 @@ TEST(FinalBoards, WholeRunAnswersOrCountsEveryTrigger) {
     EXPECT_TRUE(counts.triggers.balanced());
     EXPECT_EQ(counts.triggers.early, 0U) << "a frame left before its end";
     EXPECT_EQ(counts.lost, 0U);
-    EXPECT_EQ(counts.triggers.triggers, number[b]);
+    EXPECT_GE(counts.triggers.triggers, during[b]);
+    EXPECT_LE(counts.triggers.triggers, number[b]);
     all.answered += counts.triggers.answered;
   }
   EXPECT_EQ(all.answered, answered);

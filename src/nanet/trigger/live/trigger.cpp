@@ -196,7 +196,9 @@ void Trigger::run() noexcept {
 
 void Trigger::note_times(const card::Stream& stream, Nanoseconds now) noexcept {
   const std::uint64_t answers = stream.counters().frames_out;
-  if (first_packet_ == 0 && stream.counters().packets_in != 0) first_packet_ = now;
+  // A card of gateware counts packets when its counters are read, bytes at once.
+  if (first_packet_ == 0 && (stream.counters().bytes_in | stream.counters().packets_in) != 0)
+    first_packet_ = now;
   if (answers == answers_) return;
   answers_ = answers;
   last_answer_ = now;
