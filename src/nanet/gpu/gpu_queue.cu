@@ -260,8 +260,10 @@ void GpuQueue::open_mailbox(MailboxMemory memory) {
   resident.mailbox = mailbox_pages_->device();
   mailbox_memory = mailbox_pages_->memory();
   if (!mailbox.input) return;
-  resident.early_distance = mailbox_pages_->in_gpu_memory() ? 4 : 2;
-  resident.early_pause = mailbox_pages_->in_gpu_memory() ? 0 : 400;
+  const bool in_gpu_memory = mailbox_pages_->in_gpu_memory();
+  resident.mailbox_in_gpu_memory = in_gpu_memory;
+  resident.early_distance = in_gpu_memory ? 4 : 2;
+  resident.early_pause = in_gpu_memory ? 0 : 400;
 }
 
 void GpuQueue::close_mailbox() noexcept {

@@ -16,7 +16,8 @@
 namespace nanet::gpu {
 
 inline constexpr unsigned packet_words = contract::send_buffer_bytes / 4;
-inline constexpr unsigned most_slots = 32;  // events of a packet that slots.cuh takes
+inline constexpr unsigned most_slots = 32;   // events of a packet that slots.cuh takes
+inline constexpr unsigned slot_units = 200;  // of a mailbox, which hold them; whole lines
 
 // Options of frame processing.
 struct FrameOptions {
@@ -43,11 +44,11 @@ struct FrameShared {
   std::uint32_t disorder;       // events not in order of time, or without a primitive
   std::uint32_t units_missing;  // a unit of the mailbox has not arrived
   std::uint32_t careful;        // an event of an indexed frame needs the careful way
-  // Events in slots that have been unpacked before the event line came (resident/slots_ahead.cuh): mark of
-  // their number, and that of the packet's header; whether some event takes another way; events answered.
-  std::uint32_t unpacked[most_slots], unpacked_header, not_ahead, ahead;
-  std::uint32_t slots_head[2];  // first words of that packet
-  std::uint64_t expected;       // number whose units are loaded; all ones: none
+  // Packet with events in slots that is unpacked before the event line comes (resident/slots_ahead.cuh): its
+  // units, each with the mark of its number; marks of unpacked events; whether some event takes another way;
+  // events answered.
+  std::uint32_t slot_words[3 * slot_units], slot_mark[slot_units], unpacked[most_slots], not_ahead, ahead;
+  std::uint64_t expected;  // number whose units are loaded; all ones: none
   std::uint32_t with_rings[rich::max_rings + 1];
   trigger::Trace trace;
 };

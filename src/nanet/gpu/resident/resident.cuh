@@ -177,7 +177,7 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
   const std::size_t buffer_bytes = r.shape.buffer_bytes();
   const bool first_warp = threadIdx.x < 32;
   bool ahead = false;  // events in slots are unpacked before the event line comes
-  if constexpr (Summed<A> && !merges) ahead = SlotsAhead<A>::possible(r, algorithm);
+  if constexpr (Summed<A> && !merges) ahead = slots_ahead_possible(r, algorithm);
   Sixteen half{}, again{};  // in the first warp
   trigger::ServiceTime service;
   for (bool claim = true;;) {
@@ -195,9 +195,8 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
       if constexpr (Summed<A> && !merges)
         if (claim && ahead) {
           const SlotsCall<A> call = buffer_work.slots_call(workspace.plane);
-          const EarlySlots slots = SlotsAhead<A>(r, call).await(claimed);
-          others = slots.other;
-          if (!others) settle_claimed(r, call, claimed, slots);
+          others = r.mailbox_in_gpu_memory ? unpack_ahead<A, false>(r, call, claimed)
+                                           : unpack_ahead<A, true>(r, call, claimed);
         }
       if constexpr (!merges)
         if (others) early = take_early(r, buffer_work, claimed);

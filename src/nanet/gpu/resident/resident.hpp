@@ -90,6 +90,7 @@ struct Resident {
   // Blocks up to this distance from the queue head load units while they wait for the event line, with pauses
   // in between, ns. Short in GPU memory; over PCIe they would take its rate.
   std::uint32_t early_distance = 0, early_pause = 0;
+  bool mailbox_in_gpu_memory = false;
   const trigger::FrameProgress* progress = nullptr;
   trigger::LoadShedder shedder;
   Control* control = nullptr;
