@@ -46,7 +46,8 @@ module merge_store
     output logic              untranslated,  // pulse: a write dropped for lack of a translation
 
     /*
-     * a closed frame: its slot, and whether all its payloads are in pages; two cycles after the index
+     * a closed frame: its slot, and whether all its payloads are in pages; two cycles after the
+     * index, `held` four, and three after its last write is done
      */
     input  logic [15:0]      closed_index,
     output logic             held,          // the slot belongs to this frame
@@ -117,9 +118,11 @@ module merge_store
   // Flags of eight slots, then of one.
   logic [7:0] used_part_q, passed_part_q, closed_used_part_q, closed_passed_part_q;
   logic closed_used_q;
+  // The memory is far from the boards. A frame is judged and dropped later.
+  logic [MarkW-1:0] closed_mark_q;
+  logic [3:0][5:0] drop_count_q;
   assign closed_slot = closed_index[SlotW-1:0];
   assign slot        = 6'(closed_slot);
-  assign held        = closed_used_q && closed_q.mark == closed_index[15:SlotW];
   assign pages       = closed_q.count;
   assign looked_slot = state_q == StoreIdle ? index_in[SlotW-1:0] : slot_q[SlotW-1:0];
   assign entry.mark  = index_q[15:SlotW];
@@ -132,7 +135,7 @@ module merge_store
     here_q               <= here;
     for (int b = 0; b < 4; b++) begin
       count_q[b]      <= here_q.count[b];
-      count_more_q[b] <= here_q.count[b] + 6'd1;
+      count_more_q[b] <= count_q[b] + 6'd1;
     end
     closed_q             <= closed;
     first_period         <= period;
@@ -141,6 +144,9 @@ module merge_store
     closed_used_part_q   <= used_q[{closed_slot[SlotW-1:3], 3'd0}+:8];
     closed_passed_part_q <= passed_q[{closed_slot[SlotW-1:3], 3'd0}+:8];
     closed_used_q        <= closed_used_part_q[closed_slot[2:0]];
+    held                 <= closed_used_q && closed_mark_q == closed_index[15:SlotW];
+    closed_mark_q        <= closed_q.mark;
+    drop_count_q         <= closed_q.count;
     passed               <= closed_passed_part_q[closed_slot[2:0]];
   end
 
@@ -388,7 +394,7 @@ module merge_store
         .rd_data    (rd_data[b]),
         .drop       (board_drop_q[b]),
         .drop_slot  (slot),
-        .drop_count (pages[b]),
+        .drop_count (drop_count_q[b]),
         .dropped    (board_dropped[b])
     );
   end

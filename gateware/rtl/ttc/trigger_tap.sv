@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Trigger decisions from the sender's MTP packets in passing: 16 masks with downscaling. A packet counts once
-// it is sent; the words of a discarded one are dropped. One primitive in four cycles, the line time of a word;
-// the sender is never delayed.
+// it is sent; the words of a discarded one are dropped. One primitive in four cycles, the line time of a
+// word; the sender is never delayed.
 module trigger_tap
   import nanet_ttc_pkg::*;
 #(
