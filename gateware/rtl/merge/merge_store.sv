@@ -46,7 +46,8 @@ module merge_store
     output logic              untranslated,  // pulse: a write dropped for lack of a translation
 
     /*
-     * a closed frame: its slot, and whether all its payloads are in pages; two cycles after the index
+     * a closed frame: its slot, and whether all its payloads are in pages; two cycles after the
+     * index, `held` four, and three after its last write is done
      */
     input  logic [15:0]      closed_index,
     output logic             held,          // the slot belongs to this frame
@@ -102,27 +103,40 @@ module merge_store
 
   // ------------------------------------------------------------------ slots
 
-  // A used slot: the upper bits of its frame's index, and the pages of each board.
+  // A slot: whether it is used, whether a write of its frame passed, the upper bits of the frame's index, and
+  // the pages of each board. After reset all slots are written once.
   localparam int unsigned MarkW = 16 - SlotW;
   typedef struct packed {
+    logic             used;
+    logic             passed;
     logic [MarkW-1:0] mark;
     logic [3:0][5:0]  count;
   } entry_t;
 
-  logic [SLOTS-1:0] used_q, passed_q;
-  logic [SlotW-1:0] closed_slot, looked_slot;
+  logic [SlotW:0] swept_q;
+  logic pass_q;  // a write of the frame of slot_q passes
+  logic writes_entry, sets_entry, frees;
+  logic [SlotW-1:0] closed_slot, looked_slot, entry_slot;
   logic [15:0] index_in;
   entry_t here, here_q, closed, closed_q, entry;
   logic [31:0] period;
-  // Flags of eight slots, then of one.
-  logic [7:0] used_part_q, passed_part_q, closed_used_part_q, closed_passed_part_q;
   logic closed_used_q;
+  // The memory is far from the boards. A frame is judged and dropped later.
+  logic [MarkW-1:0] closed_mark_q;
+  logic [3:0][5:0] drop_count_q;
   assign closed_slot = closed_index[SlotW-1:0];
   assign slot        = 6'(closed_slot);
-  assign held        = closed_used_q && closed_q.mark == closed_index[15:SlotW];
   assign pages       = closed_q.count;
+  assign passed      = closed_q.passed;
   assign looked_slot = state_q == StoreIdle ? index_in[SlotW-1:0] : slot_q[SlotW-1:0];
-  assign entry.mark  = index_q[15:SlotW];
+  // The slot of a dropped frame is freed in a cycle without another entry.
+  assign sets_entry   = take_q != '0 || pass_q;
+  assign frees        = dropped && held;
+  assign writes_entry = sets_entry || frees || !swept_q[SlotW];
+  assign entry_slot   = sets_entry ? slot_q[SlotW-1:0] : swept_q[SlotW] ? closed_slot : swept_q[SlotW-1:0];
+  assign entry.used   = sets_entry;
+  assign entry.passed = pass_q;
+  assign entry.mark   = index_q[15:SlotW];
   // Both counts stand in registers before the decision: no memory's output is another one's input.
   logic [3:0][5:0] count_q, count_more_q;
   always_comb
@@ -132,16 +146,16 @@ module merge_store
     here_q               <= here;
     for (int b = 0; b < 4; b++) begin
       count_q[b]      <= here_q.count[b];
-      count_more_q[b] <= here_q.count[b] + 6'd1;
+      count_more_q[b] <= count_q[b] + 6'd1;
     end
     closed_q             <= closed;
     first_period         <= period;
-    used_part_q          <= used_q[{slot_q[SlotW-1:3], 3'd0}+:8];
-    passed_part_q        <= passed_q[{slot_q[SlotW-1:3], 3'd0}+:8];
-    closed_used_part_q   <= used_q[{closed_slot[SlotW-1:3], 3'd0}+:8];
-    closed_passed_part_q <= passed_q[{closed_slot[SlotW-1:3], 3'd0}+:8];
-    closed_used_q        <= closed_used_part_q[closed_slot[2:0]];
-    passed               <= closed_passed_part_q[closed_slot[2:0]];
+    closed_used_q        <= closed_q.used;
+    held                 <= closed_used_q && closed_mark_q == closed_index[15:SlotW];
+    closed_mark_q        <= closed_q.mark;
+    drop_count_q         <= closed_q.count;
+    if (!swept_q[SlotW]) swept_q <= swept_q + 1'b1;
+    if (rst) swept_q <= '0;
   end
 
   // Two copies, for the writes and for the closed frame. A word read in its write cycle: the next write looks
@@ -153,8 +167,8 @@ module merge_store
       .BLOCK  (1'b1)
   ) slots_of_writes (
       .clk,
-      .wr_en  (take_q != '0),
-      .wr_addr(slot_q[SlotW-1:0]),
+      .wr_en  (writes_entry),
+      .wr_addr(entry_slot),
       .wr_data(entry),
       .rd_addr(looked_slot),
       .rd_data(here)
@@ -166,8 +180,8 @@ module merge_store
       .BLOCK  (1'b1)
   ) slots_of_closing (
       .clk,
-      .wr_en  (take_q != '0),
-      .wr_addr(slot_q[SlotW-1:0]),
+      .wr_en  (writes_entry),
+      .wr_addr(entry_slot),
       .wr_data(entry),
       .rd_addr(closed_slot),
       .rd_data(closed)
@@ -252,8 +266,8 @@ module merge_store
       end
       StoreLook: state_q <= StoreCompare;
       StoreCompare: begin
-        used_here_q   <= used_part_q[slot_q[2:0]];
-        passed_here_q <= passed_part_q[slot_q[2:0]];
+        used_here_q   <= here_q.used;
+        passed_here_q <= here_q.passed;
         same_q        <= here_q.mark == index_q[15:SlotW];
         more_q        <= count_here > 6'(place_q.offset[12:8]);
         equal_q       <= count_here == 6'(place_q.offset[12:8]);
@@ -266,7 +280,6 @@ module merge_store
         line_q  <= place_q.offset[7:4];
         taken_q <= take;
         state_q <= known || take ? StoreWords : PassAddress;
-        if (used_here_q && same_q && !known && !take) passed_q[slot_q[SlotW-1:0]] <= 1'b1;
       end
       StoreWords: begin
         if (s_wr_req.valid) begin
@@ -311,18 +324,13 @@ module merge_store
     product_q <= 34'(place_q.buffer) * 34'(buffer_units);
     claim_q   <= claim;
     take_q    <= take ? board_is : '0;
-    if (claim_q) begin
-      used_q[slot_q[SlotW-1:0]]   <= 1'b1;
-      passed_q[slot_q[SlotW-1:0]] <= 1'b0;
-    end
-    if (dropped) used_q[closed_slot] <= 1'b0;
+    pass_q    <= state_q == StoreJudge && used_here_q && same_q && !known && !take;
     passes_done_q <= passes_done_q + 8'(wr_rsp.done_valid) - (s_wr_rsp.done_valid ? 8'(done_writes) : 8'd0);
     if (rst) begin
       state_q       <= StoreIdle;
-      used_q        <= '0;
       claim_q       <= 1'b0;
       take_q        <= '0;
-      passed_q      <= '0;
+      pass_q        <= 1'b0;
       passes_done_q <= '0;
       untranslated  <= 1'b0;
     end
@@ -388,14 +396,14 @@ module merge_store
         .rd_data    (rd_data[b]),
         .drop       (board_drop_q[b]),
         .drop_slot  (slot),
-        .drop_count (pages[b]),
+        .drop_count (drop_count_q[b]),
         .dropped    (board_dropped[b])
     );
   end
 
   // The slot is free when all boards have returned their pages.
   assign drop_safe = state_q == StoreIdle || slot_q != slot;
-  assign dropped   = drop && (!held || board_dropped_q == '1);
+  assign dropped   = drop && (!held || board_dropped_q == '1) && !sets_entry;
   assign ready     = board_ready == '1;
   always_ff @(posedge clk) begin
     board_drop_q    <= drop && held && drop_safe ? ~board_dropped_q : '0;

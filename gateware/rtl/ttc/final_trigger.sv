@@ -20,7 +20,9 @@ module final_trigger
     input  logic [LOG2_PLACES-1:0] latency,
     input  logic [3:0]             min_ticks,
     input  logic                   choke,
-    input  trigger_mask_t [15:0]   masks,
+    input  logic [2:0]             mask_write,  // as in trigger_tap
+    input  logic [3:0]             mask_index,
+    input  logic [31:0]            mask_word,
     output logic                   ready,
 
     /*
@@ -75,7 +77,9 @@ module final_trigger
   trigger_tap i_tap (
       .clk,
       .rst,
-      .masks,
+      .mask_write,
+      .mask_index,
+      .mask_word,
       .word_valid,
       .word,
       .word_bytes,

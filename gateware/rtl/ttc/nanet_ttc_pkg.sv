@@ -88,14 +88,6 @@ package nanet_ttc_pkg;
     logic [5:0] kind;
   } release_t;
 
-  typedef struct packed {
-    logic [15:0] care;
-    logic [15:0] value;
-    logic [5:0]  kind;
-    logic        on;         // compared once, where `downscale` is written: not 0
-    logic [31:0] downscale;  // one of so many
-  } trigger_mask_t;
-
   // Counter pulses of the final trigger. Every decision ends in exactly one of sent, joined, late, early,
   // dead, choked, untimed, flushed.
   typedef struct packed {

@@ -79,7 +79,6 @@ module stream_trigger
   logic [31:0] offset_q;
   logic [15:0] close_ticks_q, answer_ticks_q;
   logic [12:0] orbit_q;
-  trigger_mask_t [Masks-1:0] masks_q;
 
   logic request, write, seen_q, acknowledge_q, waits_q, read_bin, read_valid;
   logic [31:0] rdata_q, value, mask_read_q, count_read_q, read_count;
@@ -100,6 +99,8 @@ module stream_trigger
   ttc_frame_counts_t frame_counts;
   ttc_time_counts_t time_counts;
   trigger_counts_t trigger_counts;
+  logic [2:0] mask_write;
+  logic [31:0] mask_word;
   logic count_primitive, count_overflow, histogram_clear, timed, burst, burst_mismatch, out_of_time;
   logic [7:0] close_burst;
   logic [23:0] close_frames;
@@ -160,7 +161,9 @@ module stream_trigger
       .latency   (latency_q),
       .min_ticks (min_ticks_q),
       .choke     (choke_q),
-      .masks     (masks_q),
+      .mask_write,
+      .mask_index(at[5:2]),
+      .mask_word,
       .ready,
       .now_tick,
       .now_number,
@@ -251,11 +254,12 @@ module stream_trigger
 
   // The masks' registers, as they are read: a memory, as a selection among them takes more logic.
   (* no_rw_check, ram_style = "distributed" *) logic [31:0] mask_words[4 * Masks];
-  logic [31:0] mask_word;
   always_comb begin
     mask_word = reg_req.wdata;
     if (at[1:0] == 2'd1) mask_word = {26'd0, reg_req.wdata[5:0]};
     if (at[1:0] == 2'd3) mask_word = '0;
+    mask_write = '0;
+    if (write && at[9:6] == 4'd1 && at[1:0] != 2'd3) mask_write[at[1:0]] = 1'b1;
   end
 
   always_comb begin
@@ -309,17 +313,7 @@ module stream_trigger
         10'h009: answer_ticks_q <= reg_req.wdata[15:0];
         default: ;
       endcase
-      if (at[9:6] == 4'd1) begin
-        mask_words[at[5:0]] <= mask_word;
-        for (int unsigned i = 0; i < Masks; i++) begin
-          if (at[5:2] == 4'(i)) begin
-            if (at[1:0] == 2'd0) {masks_q[i].value, masks_q[i].care} <= mask_word;
-            if (at[1:0] == 2'd1) masks_q[i].kind <= mask_word[5:0];
-            if (at[1:0] == 2'd2) masks_q[i].downscale <= mask_word;
-            if (at[1:0] == 2'd2) masks_q[i].on <= mask_word != '0;
-          end
-        end
-      end
+      if (at[9:6] == 4'd1) mask_words[at[5:0]] <= mask_word;
     end
     if (rst) begin
       enable_q      <= 1'b0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: SHL-2.1
 // Trigger decisions from the sender's MTP packets in passing: 16 masks with downscaling. A packet counts once
-// it is sent; the words of a discarded one are dropped. One primitive a cycle; the sender is never delayed.
+// it is sent; the words of a discarded one are dropped. One primitive in four cycles, the line time of a
+// word; the sender is never delayed.
 module trigger_tap
   import nanet_ttc_pkg::*;
 #(
@@ -10,8 +11,12 @@ module trigger_tap
     input logic clk,
     input logic rst,
 
-    // Masks, steady while packets pass.
-    input trigger_mask_t [15:0] masks,
+    /*
+     * Write of a mask, while no packets pass: {1/N, type, value and care}, one at a time
+     */
+    input logic [2:0]  mask_write,
+    input logic [3:0]  mask_index,
+    input logic [31:0] mask_word,
 
     /*
      * Sender's words as accepted by udp_transmit, then one of `sent` and `discarded`
@@ -36,7 +41,8 @@ module trigger_tap
 );
 
   localparam int unsigned AddrW = $clog2(WORDS);
-  localparam int unsigned Masks = 16;
+  // Masks are compared four at a time: mask 4 i + l by lane l in step i.
+  localparam int unsigned Lanes = 4;
 
   if (WORDS < 64 || 1 << AddrW != WORDS) begin : gen_check_words
     $fatal(1, "trigger_tap: WORDS must be a power of two, at least 64");
@@ -105,15 +111,16 @@ module trigger_tap
   logic [255:0] shift_q;
   logic [23:0] frame_q;
   logic [31:0] dword;
-  logic load, eats, is_time;
+  logic load, eats, is_time, scans;
   logic [1:0] skip_q;  // header dwords still to come
+  logic [1:0] step_q;
 
   assign dword   = shift_q[31:0];
   assign is_time = dword[31:24] == '0;
   assign load    = fetched2_q && left_q == '0;
-  assign eats    = left_q != '0 && room;
+  assign eats    = left_q != '0 && room && (!scans || step_q == '1);
 
-  logic primitive_q;
+  logic primitive_q, timed0_q, burst0_q;
   logic [15:0] id_q;
   logic [31:0] timestamp_q;
 
@@ -138,6 +145,8 @@ module trigger_tap
       else if (is_time) frame_q <= dword[23:0];
       else begin
         primitive_q <= 1'b1;
+        timed0_q    <= timed_q;
+        burst0_q    <= burst_q;
         id_q        <= dword[31:16];
         timestamp_q <= {frame_q, dword[15:8]};
       end
@@ -158,59 +167,83 @@ module trigger_tap
 
   // ---------------------------------------------------------------- masks: match, downscale, type
 
-  logic [Masks-1:0] match_q, pass_q;
-  logic match_valid_q, pass_valid_q, timed1_q, timed2_q, burst1_q, burst2_q;
+  // The steps of a primitive begin in its first cycle. A count is written two cycles after it is read, and is
+  // read again four cycles later at the earliest.
+  logic scan1_q, scan2_q, timed1_q, timed2_q, burst1_q, burst2_q;
+  logic [1:0] step1_q, step2_q, clear_q;
   logic [31:0] timestamp1_q, timestamp2_q;
-  // Matches since the one that passed, with the next one and one more: compared a match ahead, so that no
-  // counter depends on its own comparison.
-  logic [Masks-1:0][31:0] count_q;
-  logic [Masks-1:0] last_q;  // the next match passes
-  logic [Masks-1:0] each_q;  // every match passes; compared once, in the cycle behind reset
-  logic rst_q;
+  logic clears_q;  // for four cycles behind reset; a primitive takes longer
+  logic [Lanes-1:0] pass;
+  logic [Lanes-1:0][5:0] kind2_q;
+  assign scans = primitive_q || step_q != '0;
 
   always_ff @(posedge clk) begin
-    match_valid_q <= primitive_q;
-    timestamp1_q  <= timestamp_q;
-    timed1_q      <= timed_q;
-    burst1_q      <= burst_q;
-    pass_valid_q  <= match_valid_q;
-    timestamp2_q  <= timestamp1_q;
-    timed2_q      <= timed1_q;
-    burst2_q      <= burst1_q;
-    for (int unsigned i = 0; i < Masks; i++) begin
-      match_q[i] <= masks[i].on && (id_q & masks[i].care) == masks[i].value;
-      pass_q[i]  <= match_valid_q && match_q[i] && last_q[i];
-      if (rst_q || (match_valid_q && match_q[i])) begin
-        count_q[i] <= count_q[i] + 1'b1;
-        last_q[i]  <= count_q[i] == masks[i].downscale;
-      end
-      if (rst_q) each_q[i] <= count_q[i] == masks[i].downscale;
-      if (match_valid_q && match_q[i] && last_q[i]) begin
-        count_q[i] <= 32'd2;
-        last_q[i]  <= each_q[i];
-      end
-      if (rst) count_q[i] <= 32'd1;
-    end
-    rst_q <= rst;
+    step_q       <= scans ? step_q + 1'b1 : '0;
+    scan1_q      <= scans;
+    scan2_q      <= scan1_q;
+    step1_q      <= step_q;
+    step2_q      <= step1_q;
+    timestamp1_q <= timestamp_q;
+    timed1_q     <= timed0_q;
+    burst1_q     <= burst0_q;
+    timestamp2_q <= timestamp1_q;
+    timed2_q     <= timed1_q;
+    burst2_q     <= burst1_q;
+    clear_q      <= clear_q + 1'b1;
+    if (clear_q == '1) clears_q <= 1'b0;
     if (rst) begin
-      match_valid_q <= 1'b0;
-      pass_valid_q  <= 1'b0;
+      step_q   <= '0;
+      scan1_q  <= 1'b0;
+      scan2_q  <= 1'b0;
+      clear_q  <= '0;
+      clears_q <= 1'b1;
     end
   end
 
-  logic [5:0] kind;
-  always_comb begin
-    kind = '0;
-    for (int unsigned i = 0; i < Masks; i++) if (pass_q[i]) kind |= masks[i].kind;
+  for (genvar l = 0; l < int'(Lanes); l++) begin : gen_lane
+    (* no_rw_check, ram_style = "distributed" *) logic [31:0] compared[4];  // value, care
+    (* no_rw_check, ram_style = "distributed" *) logic [5:0] kinds[4];
+    (* no_rw_check, ram_style = "distributed" *) logic [32:0] downscales[4];  // not 0, 1/N
+    (* no_rw_check, ram_style = "distributed" *) logic [31:0] counts[4];  // the next match is the n-th
+    logic here, match1_q, match2_q, equal_q;
+    logic [5:0] kind1_q;
+    logic [31:0] downscale_q, count_q, more_q;
+    logic [15:0] care, value;
+    assign here          = mask_index[1:0] == 2'(l);
+    assign {value, care} = compared[step_q];
+    assign pass[l]       = match2_q && equal_q;
+
+    always_ff @(posedge clk) begin
+      if (mask_write[0] && here) compared[mask_index[3:2]] <= mask_word;
+      if (mask_write[1] && here) kinds[mask_index[3:2]] <= mask_word[5:0];
+      if (mask_write[2] && here) downscales[mask_index[3:2]] <= {mask_word != '0, mask_word};
+      match1_q    <= scans && downscales[step_q][32] && (id_q & care) == value;
+      downscale_q <= downscales[step_q][31:0];
+      kind1_q     <= kinds[step_q];
+      count_q     <= counts[step_q];
+      match2_q    <= match1_q;
+      equal_q     <= count_q == downscale_q;
+      more_q      <= count_q + 1'b1;
+      kind2_q[l]  <= kind1_q;
+      if (clears_q || match2_q)
+        counts[clears_q ? clear_q : step2_q] <= clears_q || equal_q ? 32'd1 : more_q;
+    end
   end
 
-  logic decided_q, unused_ready;
+  logic [5:0] kind, kind_q;
+  logic any_q, decided_q, unused_ready;
   decision_t decided;
   logic [4:0] level;
+  always_comb begin
+    kind = step2_q == '0 ? '0 : kind_q;
+    for (int unsigned l = 0; l < Lanes; l++) if (pass[l]) kind |= kind2_q[l];
+  end
   always_ff @(posedge clk) begin
-    decided_q <= pass_valid_q && |pass_q;
+    kind_q    <= kind;
+    any_q     <= pass != '0 || (step2_q != '0 && any_q);
+    decided_q <= scan2_q && step2_q == '1 && (pass != '0 || any_q);
     decided   <= '{timed: timed2_q, burst: burst2_q, timestamp: timestamp2_q, kind: kind};
-    room      <= level < 5'd8;  // at most six are on their way
+    room      <= level < 5'd8;  // at most three are on their way
     if (rst) begin
       decided_q <= 1'b0;
       room      <= 1'b0;

@@ -35,17 +35,29 @@ module final_trigger_bench
   ttc_now_t now;
   ttc_time_counts_t unused_counts;
   trigger_counts_t trigger_counts;
-  trigger_mask_t [15:0] masks;
+  // Fields of all masks in turn until the unit is ready; masks from 2 on are off.
+  logic [5:0] mask_at_q;
+  logic [2:0] mask_write;
+  logic [31:0] mask_word;
   logic unused_primitive, unused_overflow;
 
   assign counts    = trigger_counts;
   assign timestamp = now.timestamp;
   assign lost      = now.lost;
+  assign mask_write = !ready ? 3'd1 << mask_at_q[1:0] : '0;
   always_comb begin
-    masks    = '0;
-    masks[0] = '{care: 16'h4000, value: 16'h4000, kind: 6'h01, on: 1'b1, downscale: 32'd1};
-    masks[1] = '{care: 16'h0001, value: 16'h0001, kind: 6'h02, on: 1'b1, downscale: 32'd1};
+    mask_word = '0;
+    case (mask_at_q)
+      6'h00: mask_word = 32'h4000_4000;
+      6'h01: mask_word = 32'h01;
+      6'h02: mask_word = 32'd1;
+      6'h04: mask_word = 32'h0001_0001;
+      6'h05: mask_word = 32'h02;
+      6'h06: mask_word = 32'd1;
+      default: ;
+    endcase
   end
+  always_ff @(posedge clk) mask_at_q <= mask_at_q + 1'b1;
 
   ttcrq_port i_port (
       .ready       (1'b1),
@@ -67,6 +79,7 @@ module final_trigger_bench
       .LOG2_PLACES(10)
   ) i_final (
       .min_ticks      (4'd0),
+      .mask_index     (mask_at_q[5:2]),
       .choke          (1'b0),
       .discarded      (1'b0),
       .timed          (1'b1),

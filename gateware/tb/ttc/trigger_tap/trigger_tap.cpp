@@ -21,20 +21,6 @@ int main(int argc, char** argv) {
     mask.value = static_cast<std::uint16_t>(random() & mask.care);
     mask.kind = random() & 63;
     mask.downscale = i == 0 ? 0 : i < 6 ? 1 : static_cast<std::uint32_t>(1 + random() % 1000);
-    const std::uint64_t on = mask.downscale != 0;
-    const std::uint64_t low = std::uint64_t{mask.kind} << 33 | on << 32 | mask.downscale;
-    // {care, value, kind, on, downscale}: 71 bits at 71 i.
-    for (unsigned bit = 0; bit < 71; ++bit) {
-      const bool value = bit < 39   ? low >> bit & 1
-                         : bit < 55 ? mask.value >> (bit - 39) & 1
-                                    : mask.care >> (bit - 55) & 1;
-      const unsigned at = 71 * i + bit;
-      if (bit == 0 && at % 32 == 0) dut->masks[at / 32] = 0;
-      if (value)
-        dut->masks[at / 32] |= 1U << (at % 32);
-      else
-        dut->masks[at / 32] &= ~(1U << (at % 32));
-    }
   }
   ttc::Masks model(masks);
   struct Want {
@@ -44,8 +30,21 @@ int main(int argc, char** argv) {
   };
   std::deque<Want> expected;
   std::uint64_t primitives = 0, decisions = 0, seen = 0, packets = 0, overflow = 0;
-  dut->word_valid = dut->sent = dut->discarded = dut->decision_ready = 0;
+  dut->word_valid = dut->sent = dut->discarded = dut->decision_ready = dut->mask_write = 0;
   dut.reset();
+  // The configuration is written at any time without packets, one field after the other.
+  const auto write_mask = [&](unsigned index, const ttc::TriggerMask& mask) {
+    const std::uint32_t fields[3] = {std::uint32_t{mask.value} << 16 | mask.care, mask.kind, mask.downscale};
+    for (unsigned field = 0; field < 3; ++field) {
+      dut->mask_write = 1U << field;
+      dut->mask_index = index;
+      dut->mask_word = fields[field];
+      dut.cycle();
+    }
+    dut->mask_write = 0;
+  };
+  for (unsigned i = 0; i < masks.size(); ++i) write_mask(i, masks[i]);
+  dut.reset();  // which leaves the masks
   const auto cycle = [&] {
     dut->decision_ready = random() % 8 != 0;
     dut.settle();
@@ -97,8 +96,8 @@ int main(int argc, char** argv) {
     }
     cycle();
     dut->sent = dut->discarded = 0;
-    // One primitive a cycle, one word more for each 32 B: the tap has caught up by the line time of a burst.
-    const unsigned pause = static_cast<unsigned>(list.size() + list.size() / 4 + random() % 40);
+    // A primitive in four cycles: the line time of its 32 B.
+    const unsigned pause = static_cast<unsigned>(4 * list.size() + list.size() / 4 + random() % 40);
     for (unsigned i = 0; i < pause; ++i) cycle();
   }
   for (int i = 0; i < 10'000; ++i) cycle();
