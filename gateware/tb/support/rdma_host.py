@@ -146,6 +146,11 @@ class Host:
         dut.log2_page.value, dut.log2_granule.value = 12, 16
         self.set_slots()
 
+    def receive(self, packet: list[int], vc: int = 0) -> None:
+        """A packet from the torus, to the node and to its model."""
+        self.model.receive(packet)
+        self.router.send[vc].append(packet)
+
     def begin(self) -> None:
         """Start memory and firmware."""
         dut = self.dut

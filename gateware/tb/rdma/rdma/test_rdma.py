@@ -64,8 +64,7 @@ async def golden_packets(dut):
     host = Host(dut, node, 1)
     await host.start()
     packet = golden("put")
-    node.receive(packet)
-    host.router.send[0].append(packet)
+    host.receive(packet)
     await host.settled(0)
     host.compare()
     assert node.counters == {"refused_0": 1}
@@ -77,8 +76,7 @@ async def golden_packets(dut):
     node.me = (1, 0, 31)
     dut.me.value = model.pack_node(node.me)
     packet = golden("get")
-    node.receive(packet)
-    host.router.send[1].append(packet)
+    host.receive(packet, 1)
     await host.settled(1)
     assert without_check(host.router.packets[1][0]) == without_check(node.replies[0])
     nack = torus.unpack(torus.HEADER, golden("nack")[0]) | {
@@ -89,8 +87,7 @@ async def golden_packets(dut):
     assert torus.unpack(torus.HEADER, host.router.packets[1][0][0]) == nack
     fields, data = golden_vectors.read("torus_get_entry")
     node.buffers = [model.Buffer(9, int(fields["address"][0]), 123456, model.READ)]
-    node.receive(packet)
-    host.router.send[1].append(packet)
+    host.receive(packet, 1)
     await host.settled(2)
     host.compare()
     entry = host.memory.read(GETS, 32)
@@ -110,6 +107,13 @@ def apenet(rng: random.Random) -> bytes:
 def kind_of(words: list[int]) -> int:
     """Type of a packet."""
     return torus.unpack(torus.HEADER, words[0])["type"]
+
+
+def get_of_16_bytes(message: int) -> list[int]:
+    """Request of another node for the first bytes of the first buffer."""
+    request = torus.pack(torus.EXTENSION, reply_address=64, reply_channel=9, bytes=16)
+    head = {"channel": DOMAIN, "type": torus.GET, "address": BASE} | dict(zip("xyz", ME, strict=True))
+    return torus.packet(head, torus.to_bytes(request), {"message": message, "flags": torus.LAST}, False)
 
 
 def random_packet(rng: random.Random, node: model.Interface, number: int) -> tuple[int, list[int]]:
@@ -173,8 +177,7 @@ async def mixed_packets(dut, count: int, rate: float) -> None:
     dut.datagram_room.value = 1
     for number in range(count):
         vc, packet = random_packet(rng, node, number)
-        node.receive(packet)
-        host.router.send[vc].append(packet)
+        host.receive(packet, vc)
     data = [packet for get in node.gets for packet in node.data_packets(get, host.memory)]
     await host.settled(len(node.replies) + len(data))
     host.compare()
@@ -206,16 +209,13 @@ async def a_full_get_ring_refuses(dut):
     await host.start(log2_gets=2)
     host.slave.holds = True
     node.gets_free = 4
-    request = torus.pack(torus.EXTENSION, reply_address=64, reply_channel=9, bytes=16)
-    head = {"channel": DOMAIN, "type": torus.GET, "address": BASE} | dict(zip("xyz", ME, strict=True))
     for number in range(5):
-        packet = torus.packet(head, torus.to_bytes(request), {"message": number, "flags": 2}, False)
-        node.receive(packet)
-        host.router.send[0].append(packet)
+        host.receive(get_of_16_bytes(number))
     await host.settled(1)
     host.compare()
     assert host.router.packets[1] == node.replies
-    packet = torus.packet(head | {"type": torus.DATAGRAM}, b"\1" + bytes(47), {}, False)
+    head = {"channel": DOMAIN, "type": torus.DATAGRAM, "address": BASE} | dict(zip("xyz", ME, strict=True))
+    packet = torus.packet(head, b"\1" + bytes(47), {}, False)
     host.router.send[0].append(packet)
     node.counters["datagrams_lost"] += 1
     host.slave.holds = False
@@ -341,8 +341,7 @@ async def answer(host: Host, rng: random.Random, message: dict) -> None:
         for size in (half, message["bytes"] - half) if half else (message["bytes"],):
             packets.append(torus.packet(head | {"type": torus.DONE, "address": size}, b"", foot, False))
     for packet in packets:
-        node.receive(packet)
-        host.router.send[0].append(packet)
+        host.receive(packet)
     await host.settled(0)
 
 
@@ -364,8 +363,7 @@ async def a_silent_partner_times_out(dut):
     assert now > 600
     late = {"x": 5, "y": 1, "z": 1, "type": torus.DONE, "address": 40}
     packet = torus.packet(late, b"", {"source_x": 1, "source_y": 1, "flags": torus.LAST}, False)
-    node.receive(packet)
-    host.router.send[0].append(packet)
+    host.receive(packet)
     await host.settled(1)
     host.compare()
 
@@ -391,8 +389,7 @@ async def long_messages_fill_the_link(dut):
     for number in range(6):
         head = {"channel": OTHER, "type": torus.PUT, "address": 0x10_1000} | dict(zip("xyz", ME, strict=True))
         packet = torus.packet(head, bytes(4096), {"message": number, "flags": 2}, False)
-        node.receive(packet)
-        host.router.send[number & 1].append(packet)
+        host.receive(packet, number & 1)
     await host.settled(8)
     received = host.written - begin
     print(f"cycles: first word {first}, 8 packets sent {sent}, 6 packets received {received}")
@@ -413,8 +410,7 @@ async def the_receiver_does_not_wait_for_the_router(dut):
         head = {"channel": OTHER, "type": torus.PUT, "address": 0x10_1000} | dict(zip("xyz", ME, strict=True))
         foot = {"message": number, "source_x": 1, "flags": torus.LAST | torus.ACK}
         packet = torus.packet(head, bytes(16), foot, False)
-        host.model.receive(packet)
-        host.router.send[number & 1].append(packet)
+        host.receive(packet, number & 1)
     await host.settled(sent)
     host.compare()
     assert [len(p) for p in host.router.packets] == [0, sent]
@@ -442,8 +438,7 @@ async def puts_of_one_packet(dut, size):
     for number in range(messages):
         head = {"channel": OTHER, "type": torus.PUT, "address": 0x10_1000} | dict(zip("xyz", ME, strict=True))
         packet = torus.packet(head, bytes(size), {"message": number, "flags": 2}, False)
-        host.model.receive(packet)
-        host.router.send[0].append(packet)
+        host.receive(packet)
     await host.settled(messages)
     host.compare()
     ends = host.slave.ended

@@ -9,7 +9,17 @@ import reference_torus as torus
 from cocotb.triggers import ClockCycles
 from rdma_host import EVENTS, GETS, PUTS, Host
 from simulate import simulate
-from test_rdma import BASE, DOMAIN, ME, interface, kind_of
+from test_rdma import BASE, DOMAIN, ME, get_of_16_bytes, interface, kind_of
+
+
+def spoil_pages(host: Host, seed: int) -> None:
+    """Random bytes in all pages; pages 1 and 2 of a buffer cannot be read, page 5 has no translation."""
+    rng, pages = random.Random(seed), host.model.pages
+    for page in pages.values():
+        host.memory.write(page * 4096, rng.randbytes(4096))
+    del pages[DOMAIN, BASE // 4096 + 5]
+    bad = {pages[DOMAIN, BASE // 4096 + page] for page in (1, 2)}
+    host.slave.error = lambda command: command.addr // 4096 in bad
 
 
 @cocotb.test()
@@ -18,12 +28,7 @@ async def unreadable_get_data_end_with_one_nack(dut):
     node = interface()
     host = Host(dut, node, 13)
     await host.start()
-    rng = random.Random(13)
-    for page in node.pages.values():
-        host.memory.write(page * 4096, rng.randbytes(4096))
-    del node.pages[DOMAIN, BASE // 4096 + 5]
-    bad = {node.pages[DOMAIN, BASE // 4096 + page] for page in (1, 2)}
-    host.slave.error = lambda command: command.addr // 4096 in bad
+    spoil_pages(host, 13)
     # Offset, bytes, unreadable packets: none, first and second, last, one before the lost page, none.
     gets = [
         *((0, 4096, ()), (0x1000, 3 * 4096, (0, 1)), (0, 4097, (1,)), (0x2000, 0x4000, (0,))),
@@ -35,8 +40,7 @@ async def unreadable_get_data_end_with_one_nack(dut):
         request = torus.pack(torus.EXTENSION, reply_address=1 << 20, reply_channel=9, bytes=size)
         foot = {"message": number, "source_x": 2, "source_intra": 6, "flags": torus.LAST}
         packet = torus.packet(head | {"address": BASE + offset}, torus.to_bytes(request), foot, False)
-        node.receive(packet)
-        host.router.send[0].append(packet)
+        host.receive(packet)
     for number, (get, (_, _, failed)) in enumerate(zip(node.gets, gets, strict=True)):
         expected[number] = node.data_packets(get, host.memory, frozenset(failed))
     await host.settled(sum(map(len, expected.values())))
@@ -66,8 +70,7 @@ async def a_nack_ends_a_get(dut):
     damaged[-1] ^= 1 << 96
     nack = head | {"channel": 0x77, "type": torus.NACK, "address": model.OUT_OF_RANGE}
     for packet in (damaged, torus.packet(nack, b"", foot | {"flags": torus.LAST}, False)):
-        node.receive(packet)
-        host.router.send[1].append(packet)
+        host.receive(packet, 1)
     await host.settled(len(packets))
     host.compare()
     assert [event[:3] for event in host.events()] == [(model.FAILED, node.port, model.OUT_OF_RANGE)]
@@ -81,12 +84,7 @@ async def unreadable_payload_ends_with_one_event(dut):
     host = Host(dut, node, 29)
     host.log2_puts = 5
     await host.start()
-    rng = random.Random(29)
-    for page in node.pages.values():
-        host.memory.write(page * 4096, rng.randbytes(4096))
-    del node.pages[DOMAIN, BASE // 4096 + 5]
-    bad = {node.pages[DOMAIN, BASE // 4096 + page] for page in (1, 2)}
-    host.slave.error = lambda command: command.addr // 4096 in bad
+    spoil_pages(host, 29)
     done, event = model.ACK, model.EVENT
     sent = []
     # Flags, offset, bytes, unreadable packets; the sixth reaches the lost page behind unreadable ones.
@@ -108,13 +106,11 @@ async def unreadable_payload_ends_with_one_event(dut):
     for flags in (torus.LAST, torus.LAST | torus.ACK):
         packet = torus.packet(head, bytes(64), {"message": 90, "source_x": 1, "flags": flags}, False)
         packet[-1] ^= model.SPOILED
-        node.receive(packet)
-        host.router.send[0].append(packet)
+        host.receive(packet)
     nack = dict(zip("xyz", ME, strict=True)) | {"intra": node.port, "channel": DOMAIN, "type": torus.NACK}
     foot = {"message": 3, "source_x": 1, "source_y": 1, "flags": torus.LAST}
     packet = torus.packet(nack | {"address": model.BAD_CRC}, b"", foot, False)
-    node.receive(packet)
-    host.router.send[1].append(packet)
+    host.receive(packet, 1)
     await host.settled(len(sent) + 1)
     host.compare()
     assert host.router.packets[1] == node.replies and len(node.replies) == 1
@@ -154,11 +150,7 @@ async def unreadable_entries_of_the_put_ring(dut):
     await host.settled(sent)
     await ClockCycles(dut.clk, 400)
     # GETs of other nodes get their data.
-    request = torus.pack(torus.EXTENSION, reply_address=64, reply_channel=9, bytes=16)
-    head = {"channel": DOMAIN, "type": torus.GET, "address": BASE} | dict(zip("xyz", ME, strict=True))
-    packet = torus.packet(head, torus.to_bytes(request), {"message": 8, "flags": 2}, False)
-    node.receive(packet)
-    host.router.send[0].append(packet)
+    host.receive(get_of_16_bytes(8))
     await host.settled(sent + 1)
     host.compare()
     assert int(dut.idle.value) == 1
@@ -184,12 +176,8 @@ async def unreadable_entries_of_the_get_ring_are_skipped(dut):
     await host.start()
     bad = {GETS + 32 * entry for entry in (1, 2, 5)}
     host.slave.error = lambda command: command.addr in bad
-    request = torus.pack(torus.EXTENSION, reply_address=64, reply_channel=9, bytes=16)
-    head = {"channel": DOMAIN, "type": torus.GET, "address": BASE} | dict(zip("xyz", ME, strict=True))
     for number in range(7):
-        packet = torus.packet(head, torus.to_bytes(request), {"message": number, "flags": 2}, False)
-        node.receive(packet)
-        host.router.send[0].append(packet)
+        host.receive(get_of_16_bytes(number))
         if number in (1, 2, 5):
             node.unreadable(torus.GET_DATA)
     await host.settled(4)
