@@ -25,8 +25,9 @@ built = pytest.mark.skipif(
     not (Path(fabric.__file__).parent / fabric.PROVIDER).is_file(), reason="the provider is not built"
 )
 MPICC = shutil.which("mpicc.openmpi") or shutil.which("mpicc")
-# Defects of Open MPI 4.1.4, mended upstream: types with displacement, matched receives of synchronous sends.
-DEBIAN_LEFT_OUT = ("-x", "Bottom", "-e", "p2p_obj")
+# Defects of Open MPI 4.1.4, mended upstream: types with displacement; synchronous sends received after a
+# matched probe get no acknowledgement and wait for ever, over libfabric's tcp too.
+DEBIAN_LEFT_OUT = ("-x", "Bottom", "-e", "p2p_obj", "-x", "testJoin")
 
 
 def launcher(folder: Path, text: str) -> str:

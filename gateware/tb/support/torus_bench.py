@@ -188,4 +188,5 @@ def clop() -> tuple[str, Path]:
             pins.append(f"    .{port}({value})")
         body.append("  nanet_torus_node_flat #(.MESSAGES(16), .SETS(16))")
         body.append(f"  n{i} (\n" + ",\n".join(pins) + "\n  );")
-    return name, write(name, [f"module {name}", *IMPORTS, "(", ",\n".join(head), ");", *body, "endmodule"])
+    imports = [*IMPORTS, "  import nanet_ttc_pkg::*;"]
+    return name, write(name, [f"module {name}", *imports, "(", ",\n".join(head), ");", *body, "endmodule"])
