@@ -25,9 +25,12 @@ built = pytest.mark.skipif(
     not (Path(fabric.__file__).parent / fabric.PROVIDER).is_file(), reason="the provider is not built"
 )
 MPICC = shutil.which("mpicc.openmpi") or shutil.which("mpicc")
-# Defects of Open MPI 4.1.4, mended upstream: types with displacement; synchronous sends received after a
-# matched probe get no acknowledgement and wait for ever, over libfabric's tcp too.
-DEBIAN_LEFT_OUT = ("-x", "Bottom", "-e", "p2p_obj", "-x", "testJoin")
+# Defects of Open MPI 4.1.4: types with displacement; synchronous sends received after a matched probe wait
+# for ever, and spawning at times waits in its runtime, both over the tcp of libfabric too.
+DEBIAN_LEFT_OUT = (
+    *("-x", "Bottom", "-x", "testJoin"),
+    *("-e", "p2p_obj", "-e", "util_pkl5", "-e", "test_spawn"),
+)
 
 
 def launcher(folder: Path, text: str) -> str:

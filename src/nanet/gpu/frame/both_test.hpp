@@ -242,7 +242,7 @@ class Both {
     if constexpr (Wide<A>) workspace.scratch = scratch.data();
     auto shared = std::make_unique<FrameShared>();
     constexpr std::uint32_t untouched = 12'345;
-    shared->merge.payloads[0] = untouched;  // Merger lists packets, IndexedFrame does not
+    shared->merge.payloads[0] = untouched;  // Merger lists packets; with an index nothing does
     shared->merge.count[0] = untouched;     // so with RowBuilder and MergedFrame
     FrameWork<A, Block, merges> work(algorithm, o, *shared, workspace);
     BufferWork<A, Block, merges> buffer_work(view.shape, sizes_, *shared, small_.data(), large_.data(),
@@ -325,7 +325,7 @@ class Both {
 
  public:
   std::uint64_t events = 0, masked = 0, downscaled = 0, hits = 0, timed = 0;
-  std::uint64_t by_index = 0, events_by_index = 0;  // frames that IndexedFrame built, and their events
+  std::uint64_t by_index = 0, events_by_index = 0;  // frames built by their index, and their events
   std::uint64_t by_rows = 0;                        // merged frames that MergedFrame answered
   std::uint64_t by_lines = 0, rows = 0;             // merged frames in the mailbox; events of merged frames
 

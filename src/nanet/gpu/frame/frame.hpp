@@ -123,6 +123,7 @@ NANET_DEVICE inline void write_header(FrameShared& s, const FrameOptions& option
 }  // namespace nanet::gpu
 
 #include "nanet/gpu/frame/indexed_frame.hpp"
+#include "nanet/gpu/frame/indexed_merge.hpp"
 #include "nanet/gpu/frame/merged_frame.hpp"
 #ifdef __CUDACC__
 #include "nanet/gpu/frame/quick_merge.cuh"
@@ -337,6 +338,14 @@ class FrameWork {
 
   NANET_DEVICE Merged merge(const Bytes& in, [[maybe_unused]] const std::byte* small,
                             const Tables& shared_tables, std::uint32_t room, const Tables& large_tables) {
+    if constexpr (!merges && !Summed<A>) {
+      if (in.indexed) {
+        const IndexedMerge<B> merger(in, small + (in.at - small), shared_tables, s_.merge, options_.window,
+                                     workspace_.conditions);
+        const std::uint32_t events = merger.build();
+        if (events != IndexedMerge<B>::none) return {events, true};
+      }
+    }
 #ifdef __CUDACC__
     if constexpr (B::has_warps && !merges) {  // a merging card leaves unusual frames as segments
       if (in.shared && room >= QuickMerge::room) {

@@ -12,6 +12,7 @@
 #include "nanet/os/sanitizer_test.hpp"
 #include "nanet/rich/math.hpp"
 #include "nanet/rich/multiring.hpp"
+#include "nanet/rich/tripl.hpp"
 
 namespace nanet::gpu {
 namespace {
@@ -23,11 +24,13 @@ std::uint32_t below(std::mt19937& random, std::uint32_t n) {
 }
 
 // Fragments of one board in order of time, PM IDs ascending; some of them near those of the other boards.
-std::vector<trigger::TestEvent> usual_events(std::mt19937& random, unsigned board, unsigned most,
-                                             const std::vector<std::uint16_t>& around) {
+// crossed: one in so many has the PM IDs of any board; 0: none.
+std::vector<trigger::TestEvent> usual_events(std::mt19937& random, unsigned own, unsigned most,
+                                             const std::vector<std::uint16_t>& around, unsigned crossed) {
   std::vector<trigger::TestEvent> events(random() % (most + 1));
-  const unsigned pms = std::min(512u, static_cast<unsigned>(pm_count) - 512 * board);
   for (trigger::TestEvent& e : events) {
+    const unsigned board = crossed && random() % crossed == 0 ? below(random, 4) : own;
+    const unsigned pms = std::min(512u, static_cast<unsigned>(pm_count) - 512 * board);
     e.time = random() % 4 ? static_cast<std::uint16_t>(around[random() % around.size()] + random() % 30)
                           : static_cast<std::uint16_t>(random());
     e.flags = random() % 10 == 0;
@@ -47,13 +50,13 @@ class UsualFrames {
       : random(seed), both(contract::Gather::frame, boards), boards_(boards) {}
 
   // A new frame in the buffer, each board's fragments in one packet or two.
-  void fill(unsigned most) {
+  void fill(unsigned most, unsigned crossed = 0) {
     std::memset(both.buffer(), 0, both.shape().buffer_bytes());
     frame = static_cast<Frame>(random() % 1000);
     std::vector<std::uint16_t> around(1 + random() % 20);
     for (auto& time : around) time = static_cast<std::uint16_t>(random());
     for (unsigned b = 0; b < boards_; ++b) {
-      auto events = usual_events(random, b, most, around);
+      auto events = usual_events(random, b, most, around, crossed);
       if (random() % 8 == 0) continue;  // no packet
       if (random() % 3) {
         both.place(b, trigger::mgp_packet(b, frame, 7, events));
@@ -85,10 +88,19 @@ class UsualFrames {
   unsigned boards_;
 };
 
-TEST(IndexedFrame, UsualFramesTakeThePathOfTheIndex) {
-  if (!contract::has_mailbox) GTEST_SKIP();
+// IndexedFrame and IndexedMerge.
+template <class A>
+class IndexedFrame : public testing::Test {
+  void SetUp() override {
+    if (!contract::has_mailbox) GTEST_SKIP();
+  }
+};
+using SumsAndPmIds = testing::Types<rich::Math, rich::Tripl>;
+TYPED_TEST_SUITE(IndexedFrame, SumsAndPmIds);
+
+TYPED_TEST(IndexedFrame, UsualFramesTakeThePathOfTheIndex) {
   for (const unsigned boards : {1u, 2u, 3u, 4u}) {
-    UsualFrames<rich::Math> usual(boards, 5 + boards);
+    UsualFrames<TypeParam> usual(boards, 5 + boards);
     for (unsigned round = 0; round < test_rounds(400u); ++round) {
       usual.fill(round % 4 ? 30 : 100);
       usual.compare();
@@ -99,9 +111,19 @@ TEST(IndexedFrame, UsualFramesTakeThePathOfTheIndex) {
   }
 }
 
-TEST(IndexedFrame, BytesOfAnyContentGiveTheSameResults) {
-  if (!contract::has_mailbox) GTEST_SKIP();
-  UsualFrames<rich::Math> usual(4, 11);
+TYPED_TEST(IndexedFrame, HitsThatDoNotAscendFromBoardToBoardTakeAnotherPath) {
+  UsualFrames<TypeParam> usual(4, 17);
+  for (unsigned round = 0; round < test_rounds(300u); ++round) {
+    usual.fill(20, 60);
+    usual.compare();
+    ASSERT_FALSE(testing::Test::HasFailure()) << round;
+  }
+  EXPECT_GT(usual.both.by_index, usual.frames / 10);
+  EXPECT_LT(usual.both.by_index, usual.frames * 9 / 10);
+}
+
+TYPED_TEST(IndexedFrame, BytesOfAnyContentGiveTheSameResults) {
+  UsualFrames<TypeParam> usual(4, 11);
   for (unsigned round = 0; round < test_rounds(600u); ++round) {
     usual.fill(30);
     const unsigned changes = 1 + static_cast<unsigned>(usual.random() % (round % 2 ? 2 : 30));
@@ -126,9 +148,8 @@ std::byte* entry(const contract::Mailbox& mailbox, std::uint32_t buffer, unsigne
          contract::unit_bytes * (i / contract::entries_per_unit) + 4 * (i % contract::entries_per_unit);
 }
 
-TEST(IndexedFrame, AnIndexOfAnyContentChangesNoResult) {
-  if (!contract::has_mailbox) GTEST_SKIP();
-  UsualFrames<rich::Math> usual(4, 12);
+TYPED_TEST(IndexedFrame, AnIndexOfAnyContentChangesNoResult) {
+  UsualFrames<TypeParam> usual(4, 12);
   std::mt19937 random(13);
   std::uint64_t changed = 0;
   for (unsigned round = 0; round < test_rounds(1500u); ++round) {
@@ -178,7 +199,7 @@ TEST(IndexedFrame, AnIndexOfAnyContentChangesNoResult) {
   EXPECT_GT(changed, test_rounds(1000u));
 }
 
-TEST(IndexedFrame, OtherAlgorithmsReadTheSameMailbox) {
+TEST(IndexedMerge, BuildsTheTasksOfRemoteAlgorithms) {
   if (!contract::has_mailbox) GTEST_SKIP();
   UsualFrames<Nearby<rich::Multiring>> usual(4, 14);
   for (unsigned round = 0; round < 40; ++round) {
@@ -186,6 +207,7 @@ TEST(IndexedFrame, OtherAlgorithmsReadTheSameMailbox) {
     usual.compare();
     ASSERT_FALSE(testing::Test::HasFailure()) << round;
   }
+  EXPECT_GT(usual.both.by_index, usual.frames / 2);
 }
 
 // An entry that the checks accept is a fragment of the walk, whatever bytes and entries hold.

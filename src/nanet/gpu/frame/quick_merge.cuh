@@ -24,13 +24,9 @@ class QuickMerge {
   __device__ std::uint32_t build() const {
     if (blockDim.x != threads || in_.boards > boards) return none;
     Packets packets;
-    if (in_.indexed) {
-      if (!read_indexed(packets)) return none;
-    } else {
-      if (!list(packets)) return none;
-      follow(packets);
-      if (!read(packets)) return none;
-    }
+    if (!list(packets)) return none;
+    follow(packets);
+    if (!read(packets)) return none;
     if (!join(packets)) return none;
     const std::uint32_t events = number();
     return unpack(packets) && finish(events) ? events : none;
@@ -84,37 +80,6 @@ class QuickMerge {
   static_assert(2 * boards * positions * sizeof(std::uint16_t) <= room * sizeof(Fragment));
   static_assert(boards * most * sizeof(std::uint32_t) <= room * sizeof(std::uint16_t));
   static_assert(boards * most == threads && 2 * threads <= room);
-
-  // list(), follow() and read() for a frame with an index.
-  __device__ bool read_indexed(Packets& p) const {
-    p.board = threadIdx.x / most;
-    p.index = threadIdx.x % most;
-    p.at = at_ + std::size_t{p.board} * in_.stride;
-    std::uint32_t bytes = 0, count = 0;
-    NANET_UNROLLED
-    for (unsigned b = 0; b < boards; ++b)
-      if (b == p.board && b < in_.boards) {
-        bytes = in_.bytes[b];
-        count = in_.fragments[b];
-      }
-    const IndexedBoard board(p.at, bytes, count, m_.index[p.board]);
-    p.counts[0] = count;
-    p.counts[1] = 0;
-    bool other = !board.sound();
-    std::uint32_t opened = 0xFFFF;
-    if (p.index < count && !other) {
-      const IndexedBoard::Found found = board(p.index);
-      other = !found.sound;
-      opened = contract::IndexEntry::time(m_.index[p.board][p.index]);
-      fragment(p.board)[p.index] =
-          found.offset / 2 | found.stored << hits_at | found.truncated << truncated_at;
-    }
-    time(p.board)[p.index] = static_cast<std::uint16_t>(opened);
-    if (p.index == 0) m_.count[p.board] = count;
-    members()[threadIdx.x] = none;
-    if (threadIdx.x == 0) m_.pm_used = m_.duplicates = m_.masked = 0;
-    return !__syncthreads_or(other);
-  }
 
   // f(positions, valid) for the thread's share of a packet's positions, several at a time, so that their
   // loads overlap. A position that is not valid repeats another one.

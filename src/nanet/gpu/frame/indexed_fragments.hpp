@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fragments of a frame with an index, by thread: joined into events by their times, while other threads check
+// every entry and read the fragment's hits. Included by frame.hpp.
+#pragma once
+
+namespace nanet::gpu {
+
+template <class B>
+class IndexedFragments {
+ public:
+  static constexpr std::uint32_t most = contract::index_entries, all = join_boards * most;
+  static_assert(contract::index_boards == join_boards && most == most_members);
+
+  // in: the bytes, at `at` in shared memory. conditions: per PM, or null.
+  NANET_DEVICE IndexedFragments(const Bytes& in, const std::byte* at, const Tables& tables, Merge& merge,
+                                std::uint32_t window, const std::int16_t* conditions)
+      : in_(in), at_(at), t_(tables), m_(merge), window_(window), conditions_(conditions) {}
+
+  // Sum of the times of a fragment's hits; and hits stored, truncation, first and last PM ID.
+  struct Info {
+    std::int32_t times;
+    std::uint32_t word;
+    static constexpr unsigned truncated_at = 6, first_at = 8, last_at = 20;
+    NANET_HD std::uint32_t stored() const { return word & 63; }
+    NANET_HD std::uint32_t truncated() const { return word >> truncated_at & 1; }
+    NANET_HD std::int32_t first() const { return static_cast<std::int32_t>(word >> first_at & 0x7FF); }
+    NANET_HD std::int32_t last() const { return static_cast<std::int32_t>(word >> last_at & 0x7FF); }
+  };
+  // What an event's fragments give. members: Fragment of each board, as FragmentJoin.
+  struct Event {
+    std::uint32_t hits = 0, time = 0, opened = ~std::uint32_t{0}, boards = 0, truncated = 0;
+    bool usual = true;  // PM IDs ascend from board to board
+  };
+
+  NANET_DEVICE std::uint32_t total() const {
+    std::uint32_t sum = 0;
+    NANET_UNROLLED
+    for (unsigned c = 0; c < join_boards; ++c) sum += in_.fragments[c];
+    return sum;
+  }
+  // f(board, fragment) for the thread's share of the fragments; false if it is false for any. Fragments are
+  // numbered through all boards: a usual frame has fewer than half of the block's threads.
+  template <class F>
+  NANET_DEVICE bool each(unsigned t, unsigned threads, const F& f) const {
+    std::uint32_t end[join_boards], sum = 0;
+    NANET_UNROLLED
+    for (unsigned c = 0; c < join_boards; ++c) end[c] = sum += in_.fragments[c];
+    bool good = true;
+    for (std::uint32_t x = t; x < sum; x += threads) {
+      unsigned b = 0;
+      std::uint32_t first = 0;
+      NANET_UNROLLED
+      for (unsigned c = 0; c + 1 < join_boards; ++c)
+        if (x >= end[c]) {
+          b = c + 1;
+          first = end[c];
+        }
+      good = f(b, x - first) && good;
+    }
+    return good;
+  }
+  // Writes ~members of each event to Tables::slot, which has been zero, by the number of earlier fragments.
+  // False if the thread's fragments are not in order of time.
+  NANET_DEVICE bool join(unsigned t, unsigned threads) const {
+    const auto time_of = [&](unsigned c, std::uint32_t i) { return time(c, i); };
+    const FragmentJoin<decltype(time_of)> joiner(time_of, in_.fragments, window_);
+    return each(t, threads, [&](unsigned b, std::uint32_t i) {
+      return joiner(b, i, [&](std::uint32_t number, std::uint32_t members) { t_.slot[number] = ~members; });
+    });
+  }
+  // take(number, info, hits, found) for the thread's fragments; number: board * most + fragment. False for
+  // any but the usual bytes.
+  template <class Take>
+  NANET_DEVICE bool check(unsigned t, unsigned threads, const Take& take) const {
+    // Boards without fragments too; by the threads that have the fewest fragments.
+    const unsigned last = threads - 1 - t;
+    bool good = true;
+    if (last < in_.boards) good = board(last).sound();
+    return each(t, threads,
+                [&](unsigned b, std::uint32_t i) {
+                  if (b >= in_.boards) return false;
+                  const IndexedBoard own = board(b);
+                  if (!own.sound()) return false;
+                  const IndexedBoard::Found found = own(i);
+                  return found.sound && take(b, i, found);
+                }) &&
+           good;
+  }
+  // Reads a fragment's hits: four(word, n) for each four words, of which the first n are hits. False if PM
+  // IDs do not ascend, or are invalid or masked.
+  template <class Four>
+  NANET_DEVICE bool read(unsigned b, std::uint32_t i, const IndexedBoard::Found& found, Info& info,
+                         const Four& four) const {
+    constexpr unsigned together = 4;  // loads in flight
+    const std::byte* const hits = hits_of(b, found.offset);
+    std::int32_t times = static_cast<std::int32_t>(found.stored * time(b, i)), last = -1;
+    std::uint32_t first = 0;
+    bool good = true;
+    for (std::uint32_t h = 0; h < found.stored; h += together) {
+      std::uint32_t word[together];
+      NANET_UNROLLED
+      for (unsigned k = 0; k < together; ++k)
+        word[k] = half_word(hits + 2 * (h + k < found.stored ? h + k : h));
+      four(word, found.stored - h);
+      if (h == 0) first = word[0] & 0x7FF;
+      NANET_UNROLLED
+      for (unsigned k = 0; k < together; ++k) {
+        if (h + k >= found.stored) continue;
+        const auto id = static_cast<std::int32_t>(word[k] & 0x7FF);
+        good &= id > last && id < static_cast<std::int32_t>(pm_count);
+        last = id;
+        times += (static_cast<std::int16_t>(word[k]) >> 11) * 4;
+        if (conditions_) {
+          const std::int32_t t0 = conditions_[id];
+          good &= t0 != masked_pm;
+          times -= t0;
+        }
+      }
+    }
+    info = {times, found.stored | found.truncated << Info::truncated_at | first << Info::first_at |
+                       (static_cast<std::uint32_t>(last) & 0x7FF) << Info::last_at};
+    return good;
+  }
+  // f(number) for each member of an event.
+  template <class F>
+  NANET_DEVICE static void each_member(std::uint32_t members, const F& f) {
+    NANET_UNROLLED
+    for (unsigned c = 0; c < join_boards; ++c) {
+      const std::uint32_t member = members >> 8 * c & 0xFF;
+      if (member != absent_member) f(c, c * most + member);
+    }
+  }
+  // An event by the infos of its members; member(number) for each.
+  template <class F>
+  NANET_DEVICE Event event(std::uint32_t members, const Info* infos, const F& member) const {
+    Event e;
+    std::int32_t times = 0, last = -1;
+    each_member(members, [&](unsigned c, std::uint32_t number) {
+      const Info info = infos[number];
+      member(number);
+      const std::uint32_t opened = time(c, number - c * most);
+      e.opened = opened < e.opened ? opened : e.opened;
+      e.boards |= 1u << c;
+      e.truncated |= info.truncated();
+      if (info.stored() == 0) return;
+      e.usual &= info.first() > last;
+      last = info.last();
+      e.hits += info.stored();
+      times += info.times;
+    });
+    e.time = e.hits ? Merger<B>::mean_time(times, e.hits) : e.opened;
+    return e;
+  }
+  NANET_DEVICE const std::byte* hits_of(unsigned b, std::uint32_t offset) const {
+    return at_ + std::size_t{b} * in_.stride + offset + 8;
+  }
+  NANET_DEVICE std::uint32_t offset(unsigned b, std::uint32_t i) const {
+    return contract::IndexEntry::offset(m_.index[b][i]);
+  }
+
+ private:
+  NANET_DEVICE std::uint32_t time(unsigned b, std::uint32_t i) const {
+    return contract::IndexEntry::time(m_.index[b][i]);
+  }
+  // Index of a board; sound: the packets are the usual ones, with as many fragments as the index.
+  NANET_DEVICE IndexedBoard board(unsigned own) const {
+    std::uint32_t bytes = 0, count = 0;
+    NANET_UNROLLED
+    for (unsigned c = 0; c < join_boards; ++c)
+      if (c == own) {
+        bytes = in_.bytes[c];
+        count = in_.fragments[c];
+      }
+    return {at_ + std::size_t{own} * in_.stride, bytes, count, m_.index[own]};
+  }
+
+  const Bytes& in_;
+  const std::byte* at_;
+  const Tables& t_;
+  Merge& m_;
+  std::uint32_t window_;
+  const std::int16_t* conditions_;
+};
+
+}  // namespace nanet::gpu

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Frame builder for a frame with an index, for algorithms that take PM IDs. Same events as merge.hpp. Half of
+// the threads join fragments by their times in the index; the others check every entry and its hits. Then a
+// thread per event opens it, and two per fragment unpack the hits. Included by frame.hpp.
+#pragma once
+
+#include "nanet/gpu/frame/indexed_fragments.hpp"
+
+namespace nanet::gpu {
+
+template <class B>
+class IndexedMerge {
+  using Fragments = IndexedFragments<B>;
+  using Info = typename Fragments::Info;
+
+ public:
+  static constexpr std::uint32_t none = ~std::uint32_t{0};  // the frame needs the careful way
+
+  // As IndexedFragments; Tables::slot is zero.
+  NANET_DEVICE IndexedMerge(const Bytes& in, const std::byte* at, const Tables& tables, Merge& merge,
+                            std::uint32_t window, const std::int16_t* conditions)
+      : fragments_(in, at, tables, merge, window, conditions), t_(tables), m_(merge) {}
+
+  // Fills event and pm of the tables, and pm_used. Returns the number of events, or `none`. All threads.
+  NANET_DEVICE std::uint32_t build() const {
+    bool careful = B::any([&](unsigned t) {
+      const unsigned half = B::threads() / 2;
+      if (t == 0) m_.pm_used = m_.duplicates = m_.masked = 0;
+      return t < half ? !fragments_.join(t, half) : !check(t - half, half);
+    });
+    if (careful) return none;
+    const std::uint32_t events =
+        B::number(t_.slot, fragments_.total(), m_.room,
+                  [&](std::uint32_t slot, std::uint32_t e) { careful |= !open(e, ~t_.slot[slot]); });
+    const bool disorder = B::any([&](unsigned t) {
+      unpack(t);
+      return careful;
+    });
+    return disorder ? none : events;
+  }
+
+ private:
+  static constexpr unsigned parts = 2;  // threads that unpack a fragment
+
+  NANET_DEVICE Info* infos() const { return reinterpret_cast<Info*>(t_.fragment); }
+  // Place of each fragment's hits in Tables::pm.
+  NANET_DEVICE std::uint32_t* places() const { return t_.key; }
+
+  NANET_DEVICE bool check(unsigned t, unsigned threads) const {
+    return fragments_.check(t, threads, [&](unsigned b, std::uint32_t i, const IndexedBoard::Found& found) {
+      return fragments_.read(b, i, found, infos()[b * Fragments::most + i],
+                             [](const auto&, std::uint32_t) {});
+    });
+  }
+  // Event e of these members. Returns false if its PM IDs do not ascend.
+  NANET_DEVICE bool open(std::uint32_t e, std::uint32_t members) const {
+    const auto found = fragments_.event(members, infos(), [](std::uint32_t) {});
+    BuiltEvent event;
+    event.first = B::add(m_.pm_used, found.hits);
+    event.time = static_cast<std::uint16_t>(found.time);
+    event.opened = static_cast<std::uint16_t>(found.opened);
+    event.hits = static_cast<std::uint16_t>(found.hits);
+    event.members = static_cast<std::uint16_t>(e);
+    event.primitive = 0;
+    event.boards = static_cast<std::uint8_t>(found.boards);
+    event.truncated = static_cast<std::uint8_t>(found.truncated);
+    t_.event[e] = event;
+    std::uint32_t to = event.first;
+    Fragments::each_member(members, [&](unsigned, std::uint32_t number) {
+      places()[number] = to;
+      to += infos()[number].stored();
+    });
+    return found.usual;
+  }
+  NANET_DEVICE void unpack(unsigned t) const {
+    constexpr unsigned together = 4;  // loads in flight
+    const unsigned part = t % parts;
+    fragments_.each(t / parts, B::threads() / parts, [&](unsigned b, std::uint32_t i) {
+      const std::uint32_t number = b * Fragments::most + i, stored = infos()[number].stored();
+      const std::byte* const hits = fragments_.hits_of(b, fragments_.offset(b, i));
+      PmId* const to = t_.pm + places()[number];
+      for (std::uint32_t h = part; h < stored; h += together * parts) {
+        std::uint32_t word[together];
+        NANET_UNROLLED
+        for (unsigned k = 0; k < together; ++k) {
+          const std::uint32_t at = h + k * parts;
+          word[k] = half_word(hits + 2 * (at < stored ? at : h));
+        }
+        NANET_UNROLLED
+        for (unsigned k = 0; k < together; ++k)
+          if (h + k * parts < stored) to[h + k * parts] = static_cast<PmId>(word[k] & 0x7FF);
+      }
+      return true;
+    });
+  }
+
+  const Fragments fragments_;
+  const Tables& t_;
+  Merge& m_;
+};
+
+}  // namespace nanet::gpu
