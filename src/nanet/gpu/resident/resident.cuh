@@ -382,10 +382,9 @@ __device__ inline void supervise(const Resident& r) {
 }
 
 inline constexpr unsigned most_threads = 512;  // per block
-// With a thread per event a frame takes some 10 us, and frames arrive every 6.4 us at most: few blocks keep
-// instructions and tables in cache. With the task queue the block of a frame waits some 70 us.
-template <class A>
-inline constexpr unsigned block_count = Wide<A> ? 32 : 16;
+// Frames arrive every 3 us at 20 MHz. A frame of more fragments than the index holds takes some 60 us, as
+// does a frame that waits for the task queue.
+inline constexpr unsigned block_count = 32;
 
 template <class A>
 __device__ void fill_plane(const Resident& r, const A& algorithm, typename PlaneOf<A>::type* plane) {
@@ -478,7 +477,7 @@ FrameKernel frame_kernel() {
   kernel.threads = most_threads;
   kernel.shared_bytes = SharedMemory<A>::bytes;
   kernel.resident_bytes = SharedMemory<A>::bytes;
-  kernel.blocks = block_count<A>;
+  kernel.blocks = block_count;
   if constexpr (Wide<A>) {
     kernel.resident_bytes = SharedMemory<RemoteReconstruct<A>>::bytes;
     kernel.serving = reinterpret_cast<const void*>(serving<A>);
