@@ -83,8 +83,9 @@ module rdma_input
   // ---------------------------------------------------------------- CRC
 
   logic s1_valid_q, s1_head_q, s1_tail_q, s2_valid_q, s2_head_q, s2_tail_q, s3_valid_q;
+  // Covered bits; of a footer, the first 96 in the upper ones.
   logic [127:0] s1_data_q;
-  logic [31:0] s2_part_q, s2_found_q, crc, crc_q, sum_q;
+  logic [31:0] s1_found_q, s2_part_q, s2_found_q, crc, crc_q, sum_q;
 
   assign crc = crc_value(s2_head_q ? '1 : crc_q, s2_tail_q) ^ s2_part_q;
 
@@ -92,12 +93,14 @@ module rdma_input
     s1_valid_q <= in_valid;
     s1_head_q  <= in_word.head;
     s1_tail_q  <= in_word.tail;
-    s1_data_q  <= in_word.data & (in_word.head ? HeaderCovered : '1);
+    s1_data_q  <= in_word.tail ? {in_word.data[95:0], 32'd0} :
+                  in_word.data & (in_word.head ? HeaderCovered : '1);
+    s1_found_q <= in_word.data[127:96];
     s2_valid_q <= s1_valid_q;
     s2_head_q  <= s1_head_q;
     s2_tail_q  <= s1_tail_q;
-    s2_part_q  <= crc_data(s1_data_q, s1_tail_q);
-    s2_found_q <= s1_data_q[127:96];
+    s2_part_q  <= crc_aligned(s1_data_q);
+    s2_found_q <= s1_found_q;
     if (s2_valid_q) crc_q <= crc;
     s3_valid_q <= s2_valid_q && s2_tail_q;
     sum_q      <= crc ^ s2_found_q;
