@@ -29,7 +29,7 @@ module torus_arbiter_proof (
   // First request of the order, and packets before the watched one.
   always_comb begin
     first = 2'd0;
-    for (int i = int'(Requests) - 1; i >= 0; i--) if (i_arbiter.above[i]) first = 2'(i);
+    for (int i = int'(Requests) - 1; i >= 0; i--) if (i_arbiter.first[i]) first = 2'(i);
     ahead = 4'(Turn) * 4'(watched >= first ? watched - first : watched + 2'd3 - first);
     if (holder != 0 && !holder[watched]) ahead = ahead - 4'(i_arbiter.packets);
   end
@@ -57,8 +57,7 @@ module torus_arbiter_proof (
       assert (waited_q == 0 || waited_q + ahead <= 4'(Turn * (Requests - 1)));
       assert ((holder & (holder - 1'b1)) == 0);
       assert (holder == 0 || holder == 3'b001 << first);
-      assert ((i_arbiter.winner_q & (i_arbiter.winner_q - 1'b1)) == 0);
-      assert (i_arbiter.winner_q != 0 || !i_arbiter.turned_q);
+      assert ($onehot(i_arbiter.winner_q));
       assert (i_arbiter.packets < 4'(Turn));
       assert (holder != 0 || i_arbiter.packets == 0);
     end

@@ -113,7 +113,7 @@ def make_rtl(rtl: Path) -> None:
             for name in (f"{top}_pkg.sv", f"{top}.sv"):
                 lines = (place / name).read_text().splitlines()
                 body = "".join(f"{line.rstrip()}\n" for line in lines)
-                if name == f"{CARD}.sv":
+                if name == f"{top}.sv":
                     body = retime(body)
                 (rtl / name).write_text(_comment(top) + body)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: SHL-2.1
-"""Pipeline registers for the generated register block: after the address decoder and in the read multiplexer.
+"""Pipeline registers for generated register blocks: after the address decoder and in the read multiplexer.
 
 PeakRDL decodes an address and executes the access in one cycle. Its read multiplexer compares the address
 with every register address and is split once, in the middle of the address bits, although registers occupy
@@ -21,7 +21,7 @@ READ = """    // One of eight words, all others 0; then one of eight of these. W
         automatic logic [31:0] readback_word[WORDS];
         if(decoded_req || !nanet_dma_pkg::Lazy) begin
             for(int i=0; i<WORDS/8; i++)
-                readback_pick[i] <= int'(rd_mux_addr[15:5]) == i ? {1'b1, rd_mux_addr[4:2]} : 4'd0;
+                readback_pick[i] <= int'(rd_mux_addr[TOP:5]) == i ? {1'b1, rd_mux_addr[4:2]} : 4'd0;
         end
         if(readback_pick_done || !nanet_dma_pkg::Lazy) begin
             for(int i=0; i<WORDS; i++) readback_word[i] = '0;
@@ -37,7 +37,7 @@ FIELDS            for(int i=0; i<WORDS/8; i++)
                                        readback_eight[i * 8 + 6] | readback_eight[i * 8 + 7];
             end
         end
-        readback_pick_done <= decoded_req & ~decoded_req_is_wr & ~decoded_req_is_external & ~rst;
+        readback_pick_done <= decoded_req & ~decoded_req_is_wrEXTERNAL & ~rst;
         readback_eight_done <= readback_pick_done & ~rst;
         readback_done_rt <= readback_eight_done & ~rst;
     end
@@ -53,32 +53,42 @@ def _replace(text: str, pattern: str, new: str, count: int | None = 1) -> str:
     return text
 
 
+def _external(text: str) -> bool:
+    """Whether the register map has memories outside the block."""
+    return "decoded_req_is_external" in text
+
+
 def _decoder(text: str) -> str:
     """Register the decoder outputs: an access takes one more cycle."""
     start = text.index("    decoded_reg_strb_t decoded_reg_strb;")
-    end = text.index("    logic external_wr_ack;")
+    end = text.index("    // Pass down signals to next stage\n")
     part = _replace(text[start:end], r"decoded_reg_strb\.", "strobe.", None)
     part = _replace(part, r"_t decoded_reg_strb;", "_t strobe, decoded_reg_strb;")
-    part = _replace(
-        part, r"logic decoded_req_is_external;", "logic strobe_external, decoded_req_is_external;"
-    )
-    part = _replace(part, r"decoded_req_is_external = is_external;", "strobe_external = is_external;")
+    if _external(text):
+        part = _replace(
+            part, r"logic decoded_req_is_external;", "logic strobe_external, decoded_req_is_external;"
+        )
+        part = _replace(part, r"decoded_req_is_external = is_external;", "strobe_external = is_external;")
     text = text[:start] + part + text[end:]
     names = ("addr", "req", "req_is_wr", "wr_data", "wr_biten")
     pattern = "".join(rf"    assign decoded_{name} = (\w+);\n" for name in names)
     stage = "    always_ff @(posedge clk) begin\n        decoded_reg_strb <= strobe;\n"
-    stage += "        decoded_req_is_external <= strobe_external;\n"
+    if _external(text):
+        stage += "        decoded_req_is_external <= strobe_external;\n"
     stage += "".join(f"        decoded_{name} <= \\{index};\n" for index, name in enumerate(names, 1))
     return _replace(text, pattern, stage + "    end\n")
 
 
 def _reader(text: str) -> str:
     """Index read data by word, in a four-stage multiplexer; the address is steady until the acknowledge."""
-    text = _replace(
-        text,
-        r"    logic \[15:0\] pending_rd_addr;\n.*?    assign rd_mux_addr = [^\n]*\n",
-        "    assign rd_mux_addr = decoded_addr;\n",
-    )
+    external = _external(text)
+    if external:
+        text = _replace(
+            text,
+            r"    logic \[15:0\] pending_rd_addr;\n.*?    assign rd_mux_addr = [^\n]*\n",
+            "    assign rd_mux_addr = decoded_addr;\n",
+        )
+    top = re.findall(r"logic \[(\d+):0\] rd_mux_addr;", text)[0]
     text = _replace(text, r"    function automatic bit \[\d+:0\] ad_(?:low|hi)\(.*?endfunction\n", "", 2)
     text = _replace(
         text,
@@ -87,15 +97,17 @@ def _reader(text: str) -> str:
         None,
     )
     text = _replace(text, r"readback_data_var\[ad_hi\((.*?)\)\]\[", r"readback_word[(\1) / 4][", None)
-    highest = max(int(at, 16) for at in re.findall(r"readback_word\[\(16'h([0-9a-f]+)", text))
+    highest = max(int(at, 16) for at in re.findall(r"readback_word\[\(\d+'h([0-9a-f]+)", text))
     bits = highest.bit_length()
     made = READ.replace("WORDS/8", str(2 ** (bits - 5)))
     made = made.replace("WORDS/64", str(2 ** (bits - 8))).replace("WORDS", str(2 ** (bits - 2)))
+    made = made.replace("TOP", top).replace("EXTERNAL", " & ~decoded_req_is_external" if external else "")
+    behind = r"    logic \[31:0\] readback_ext_block_data_rt_c;" if external else "    // readback stage 2\n"
     before, fields = made.split("FIELDS")[0], made.split("FIELDS")[1]
     text = _replace(
         text,
         r"    // readback stage 1\n.*?\] = '0;\n(.*?)        readback_data_rt_c = readback_data_var;\n"
-        r".*?(?=    logic \[31:0\] readback_ext_block_data_rt_c;)",
+        rf".*?(?={behind})",
         before + r"\1" + fields,
     )
     return _replace(

@@ -158,18 +158,13 @@ package apelink_pkg;
   localparam logic [31:0][31:0] CrcValueRows = crc_value_rows(128);
   localparam logic [31:0][127:0] CrcDataRows = crc_data_rows(128);
   localparam logic [31:0][31:0] CrcControlValueRows = crc_value_rows(96);
-  localparam logic [31:0][127:0] CrcControlDataRows = crc_data_rows(96);
 
   function automatic logic [31:0] crc_value(input logic [31:0] value, input logic control);
     for (int i = 0; i < 32; i++)
       crc_value[i] = control ? ^(value & CrcControlValueRows[i]) : ^(value & CrcValueRows[i]);
   endfunction
-  function automatic logic [31:0] crc_data(input logic [127:0] data, input logic control);
-    for (int i = 0; i < 32; i++)
-      crc_data[i] = control ? ^(data & CrcControlDataRows[i]) : ^(data & CrcDataRows[i]);
-  endfunction
-  // Without selection: of a control word, the first 96 bits in the upper ones. The bits behind a bit
-  // determine its share.
+  // Of a control word or footer, the first 96 bits in the upper ones: the bits behind a bit determine its
+  // share.
   function automatic logic [31:0] crc_aligned(input logic [127:0] data);
     for (int i = 0; i < 32; i++) crc_aligned[i] = ^(data & CrcDataRows[i]);
   endfunction

@@ -83,6 +83,7 @@ module rdma_gather
   logic [3:0] index_q;
   logic [LevelW:0] reserved_q;
   logic [5:0] reads_q;             // without their last word
+  logic inline_q;                  // in StateWords; a register, as it selects whole words
   logic room_q, pop, push, piece_ready, piece_valid, piece_taken, piece_ends;
   logic [3:0] unused_piece_level;
   piece_t piece_in, piece;
@@ -113,7 +114,7 @@ module rdma_gather
   assign rd_data_ready = 1'b1;
   assign busy          = state_q != StateIdle;
   assign in_ring_index = index_q;
-  assign push          = rd_rsp.data_valid || state_q == StateWords;
+  assign push          = rd_rsp.data_valid || inline_q;
   assign piece_in      = '{
           start: start_bytes[3:0],
           bytes: piece_bytes_q,
@@ -162,17 +163,25 @@ module rdma_gather
         end
       end
       // Inline words follow the data of all reads.
-      StateInline: if (reads_q == 0) state_q <= StateWords;
+      StateInline:
+      if (reads_q == 0) begin
+        inline_q <= 1'b1;
+        state_q  <= StateWords;
+      end
       StateWords: begin
         index_q      <= index_q + 4'd1;
         words_left_q <= words_left_q - 10'd1;
-        if (words_left_q == 10'd1) state_q <= StateIdle;
+        if (words_left_q == 10'd1) begin
+          inline_q <= 1'b0;
+          state_q  <= StateIdle;
+        end
       end
       default: state_q <= StateIdle;
     endcase
     if (rst) begin
-      state_q <= StateIdle;
-      room_q  <= 1'b0;
+      state_q  <= StateIdle;
+      inline_q <= 1'b0;
+      room_q   <= 1'b0;
     end
   end
 
@@ -217,7 +226,7 @@ module rdma_gather
       .rst,
       .in_valid (push),
       .in_ready (unused_word_room),
-      .in_data  (state_q == StateWords ? {1'b0, in_ring_word} :
+      .in_data  (inline_q ? {1'b0, in_ring_word} :
                  {rd_rsp.data_last && rd_rsp.data_error, rd_data}),
       .out_valid(word_valid),
       .out_ready(pop),

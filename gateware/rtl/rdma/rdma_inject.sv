@@ -132,8 +132,10 @@ module rdma_inject
 
   // ---------------------------------------------------------------- CRC
 
+  // Of a footer, the CRC covers the first 96 bits: they occupy the upper ones.
   logic s1_valid_q, s1_vc_q, s1_bad_q, s2_valid_q, s2_vc_q, s2_bad_q;
   torus_word_t s1_word_q, s2_word_q;
+  logic [127:0] s1_covered_q;
   logic [31:0] s2_part_q, crc_q, crc;
 
   assign crc = crc_value(s2_word_q.head ? '1 : crc_q, s2_word_q.tail) ^ s2_part_q;
@@ -143,11 +145,16 @@ module rdma_inject
     s1_vc_q    <= chosen.vc;
     s1_word_q  <= s0_word;
     s1_bad_q   <= bad_q;
+    unique case (state_q)
+      StateHeader: s1_covered_q <= chosen.header & HeaderCovered;
+      StateFooter: s1_covered_q <= {footer[95:0], 32'd0};
+      default: s1_covered_q <= data[source_q];
+    endcase
     s2_valid_q <= s1_valid_q;
     s2_vc_q    <= s1_vc_q;
     s2_word_q  <= s1_word_q;
     s2_bad_q   <= s1_bad_q;
-    s2_part_q  <= crc_data(s1_word_q.data & (s1_word_q.head ? HeaderCovered : '1), s1_word_q.tail);
+    s2_part_q  <= crc_aligned(s1_covered_q);
     if (s2_valid_q) crc_q <= crc;
     out_valid <= s2_valid_q;
     out_vc    <= s2_vc_q;

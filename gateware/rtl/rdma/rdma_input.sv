@@ -67,7 +67,8 @@ module rdma_input
 
   fifo #(
       .WIDTH(128),
-      .DEPTH(DEPTH)
+      .DEPTH(DEPTH),
+      .CHOOSE(1'b1)
   ) words (
       .clk,
       .rst,
@@ -83,8 +84,9 @@ module rdma_input
   // ---------------------------------------------------------------- CRC
 
   logic s1_valid_q, s1_head_q, s1_tail_q, s2_valid_q, s2_head_q, s2_tail_q, s3_valid_q;
+  // Covered bits; of a footer, the first 96 in the upper ones.
   logic [127:0] s1_data_q;
-  logic [31:0] s2_part_q, s2_found_q, crc, crc_q, sum_q;
+  logic [31:0] s1_found_q, s2_part_q, s2_found_q, crc, crc_q, sum_q;
 
   assign crc = crc_value(s2_head_q ? '1 : crc_q, s2_tail_q) ^ s2_part_q;
 
@@ -92,12 +94,14 @@ module rdma_input
     s1_valid_q <= in_valid;
     s1_head_q  <= in_word.head;
     s1_tail_q  <= in_word.tail;
-    s1_data_q  <= in_word.data & (in_word.head ? HeaderCovered : '1);
+    s1_data_q  <= in_word.tail ? {in_word.data[95:0], 32'd0} :
+                  in_word.data & (in_word.head ? HeaderCovered : '1);
+    s1_found_q <= in_word.data[127:96];
     s2_valid_q <= s1_valid_q;
     s2_head_q  <= s1_head_q;
     s2_tail_q  <= s1_tail_q;
-    s2_part_q  <= crc_data(s1_data_q, s1_tail_q);
-    s2_found_q <= s1_data_q[127:96];
+    s2_part_q  <= crc_aligned(s1_data_q);
+    s2_found_q <= s1_found_q;
     if (s2_valid_q) crc_q <= crc;
     s3_valid_q <= s2_valid_q && s2_tail_q;
     sum_q      <= crc ^ s2_found_q;
@@ -110,30 +114,38 @@ module rdma_input
 
   // ---------------------------------------------------------------- checks
 
-  // Reasons that precede the CRC, and those that follow it.
-  reason_e early, late;
-  logic foreign, whole;
+  // Reasons that precede the CRC, and those that follow it. What the header alone decides is registered with
+  // it; a header that is its whole packet has an early reason.
+  reason_e early, late, late_q;
+  logic long_q, elsewhere_q, foreign;
   logic [12:0] room;  // up to the next multiple of 4096
 
-  assign foreign = {header.header_only, header.kind} == PacketRaw ||
-                   {header.header_only, header.kind} == PacketEthernet;
-  assign whole   = !in_word.head && 11'(count_q) == words_q;
-  assign room    = 13'(TorusMaxPayload) - {1'b0, header.address[11:0]};
+  assign foreign = {header_q.header_only, header_q.kind} == PacketRaw ||
+                   {header_q.header_only, header_q.kind} == PacketEthernet;
+  assign room    = 13'(TorusMaxPayload) - {1'b0, in_header.address[11:0]};
 
   always_comb begin
     early = ReasonNone;
     if (header.header_only) early = ReasonBadType;
-    else if (!whole || header.length > 14'(TorusMaxPayload) || header.reserved) early = ReasonBadLength;
-    else if (header.outside || {header.z, header.y, header.x} != me) early = ReasonOutOfLattice;
+    else if (in_word.head || 11'(count_q) != words_q || long_q) early = ReasonBadLength;
+    else if (elsewhere_q) early = ReasonOutOfLattice;
     late = ReasonNone;
-    unique case ({1'b0, header.kind})
-      PacketPut, PacketGetData: if (header.length > 14'(room)) late = ReasonBadLength;
-      PacketGet: if (header.length != 14'd16) late = ReasonBadLength;
-      PacketDone, PacketNack: if (header.length != 0) late = ReasonBadLength;
-      PacketDatagram: if (header.length < 14'd32) late = ReasonBadLength;
+    unique case ({1'b0, in_header.kind})
+      PacketPut, PacketGetData: if (in_header.length > 14'(room)) late = ReasonBadLength;
+      PacketGet: if (in_header.length != 14'd16) late = ReasonBadLength;
+      PacketDone, PacketNack: if (in_header.length != 0) late = ReasonBadLength;
+      PacketDatagram: if (in_header.length < 14'd32) late = ReasonBadLength;
       PacketRaw, PacketEthernet, PacketSend: ;
       default: late = ReasonBadType;
     endcase
+  end
+
+  always_ff @(posedge clk) begin
+    if (in_valid && in_word.head) begin
+      late_q      <= late;
+      long_q      <= in_header.length > 14'(TorusMaxPayload) || in_header.reserved;
+      elsewhere_q <= in_header.outside || {in_header.z, in_header.y, in_header.x} != me;
+    end
   end
 
   typedef struct packed {
@@ -151,7 +163,7 @@ module rdma_input
         early: early,
         checked: footer.crc_present && !foreign,
         packet: '{
-            reason: foreign ? ReasonNone : late,
+            reason: foreign ? ReasonNone : late_q,
             footer: !in_word.head,
             kind: {header.header_only, header.kind},
             channel: header.channel,
@@ -215,15 +227,18 @@ module rdma_input
 
   // ---------------------------------------------------------------- space
 
-  logic [10:0] data_left_q, data_left;
+  logic [10:0] data_left_q, data_more, data_less;
   logic [7:0] header_left_q;
   logic in_edge;
   assign in_edge = in_valid && (in_word.head || in_word.tail);
-  assign data_left = data_left_q - 11'(store) + 11'(data_valid && data_ready);
+  // `data_ready` is late: it selects.
+  assign data_more = data_left_q + 11'd1;
+  assign data_less = data_left_q - 11'd1;
   assign space = '{data: data_left_q > 11'd1023 ? '1 : data_left_q[9:0], header: header_left_q};
 
   always_ff @(posedge clk) begin
-    data_left_q   <= data_left;
+    if (data_valid && data_ready && !store) data_left_q <= data_more;
+    else if (store && !(data_valid && data_ready)) data_left_q <= data_less;
     header_left_q <= header_left_q - (in_edge ? (in_word.head && in_word.tail ? 8'd2 : 8'd1) : 8'd0)
                      + (packet_valid && packet_ready ? 8'd2 : 8'd0);
     if (rst) begin
@@ -235,7 +250,7 @@ module rdma_input
   logic unused;
   assign unused = &{
           1'b0, footer.zero_flags, footer.zero, footer.crc, header.ecc, header.hops, header.last_hop,
-          header.vc, 1'b0
+          header.vc, header.outside, header.reserved, header.z, header.y, header.x, 1'b0
       };
 
 endmodule

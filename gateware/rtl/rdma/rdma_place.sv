@@ -108,7 +108,7 @@ module rdma_place
     logic        single;        // one word of it
     logic [8:0]  words;
     logic [63:0] paddr;
-    result_t     result;
+    logic [13:0] length;
   } job_t;
 
   // ---------------------------------------------------------------- checks
@@ -130,6 +130,7 @@ module rdma_place
   torus_extension_t extension;
   apenet_header_t apenet;
   job_t job_q, job;
+  result_t look_result_q;
   logic job_in_ready, job_valid, job_ready;
   logic [2:0] unused_job_level;
   logic [15:0] domain_q;
@@ -205,85 +206,86 @@ module rdma_place
             single: packet_q.words == 9'd1,
             words: packet_q.words,
             paddr: '0,
-            result: '{
-                reason: packet_q.reason,
-                wrote: 1'b0,
-                quiet: 1'b0,
-                account: 1'b0,
-                stray: 1'b0,
-                event_: 1'b0,
-                footer: packet_q.footer,
-                slot: '0,
-                kind: packet_q.kind,
-                channel: packet_q.channel,
-                intra: packet_q.intra,
-                length: packet_q.length,
-                value: packet_q.address[31:0],
-                message: packet_q.message,
-                source: packet_q.source,
-                source_intra: packet_q.source_intra,
-                ack: packet_q.ack,
-                immediate: packet_q.immediate
-            }
+            length: packet_q.length
+        };
+        look_result_q <= '{
+            reason: packet_q.reason,
+            wrote: 1'b0,
+            quiet: 1'b0,
+            account: 1'b0,
+            stray: 1'b0,
+            event_: 1'b0,
+            footer: packet_q.footer,
+            slot: '0,
+            kind: packet_q.kind,
+            channel: packet_q.channel,
+            intra: packet_q.intra,
+            length: packet_q.length,
+            value: packet_q.address[31:0],
+            message: packet_q.message,
+            source: packet_q.source,
+            source_intra: packet_q.source_intra,
+            ack: packet_q.ack,
+            immediate: packet_q.immediate
         };
         look_q <= LookPush;
         if (packet_q.reason == ReasonNone) begin
           unique case (packet_q.kind)
             PacketPut: begin
-              job_q.result.event_ <= packet_q.notify && packet_q.last;
-              look_q              <= LookKey;
+              look_result_q.event_ <= packet_q.notify && packet_q.last;
+              look_q               <= LookKey;
             end
             PacketGet: look_q <= LookKey;
             PacketSend: begin
-              job_q.result.event_ <= 1'b1;
-              look_q              <= LookSlot;
+              look_result_q.event_ <= 1'b1;
+              look_q               <= LookSlot;
             end
             PacketGetData: begin
-              job_q.result.account <= 1'b1;
-              look_q               <= LookMessage;
+              look_result_q.account <= 1'b1;
+              look_q                <= LookMessage;
             end
-            PacketDone, PacketNack: job_q.result.account <= 1'b1;
+            PacketDone, PacketNack: look_result_q.account <= 1'b1;
             PacketDatagram: look_q <= LookRoom;
-            default: job_q.result.quiet <= 1'b1;  // raw, ethernet
+            default: look_result_q.quiet <= 1'b1;  // raw, ethernet
           endcase
         end
       end
       LookKey: begin
         if (key_rsp.done) begin
           look_q <= LookPush;
-          if (key_rsp.reason != ReasonNone) job_q.result.reason <= key_rsp.reason;
-          else if (!(is_get ? key_rsp.rights[1] : key_rsp.rights[0])) job_q.result.reason <= ReasonNoRight;
+          if (key_rsp.reason != ReasonNone) look_result_q.reason <= key_rsp.reason;
+          else if (!(is_get ? key_rsp.rights[1] : key_rsp.rights[0])) look_result_q.reason <= ReasonNoRight;
           else if (is_get) look_q <= LookGet;
           else if (bytes_q != 0) look_q <= LookTranslate;
         end
       end
       LookSlot: begin
         if (slot_rsp.done) begin
-          look_q            <= slot_rsp.reason == ReasonNone && bytes_q != 0 ? LookTranslate : LookPush;
-          job_q.result.reason <= slot_rsp.reason;
-          job_q.result.slot   <= slot_rsp.slot;
-          address_q           <= slot_rsp.address;
+          look_q               <= slot_rsp.reason == ReasonNone && bytes_q != 0 ? LookTranslate : LookPush;
+          look_result_q.reason <= slot_rsp.reason;
+          look_result_q.slot   <= slot_rsp.slot;
+          address_q            <= slot_rsp.address;
         end
       end
       LookMessage: begin
         if (check_rsp.done) begin
           look_q <= check_rsp.found && bytes_q != 0 ? LookTranslate : LookPush;
           // The account reports the stray packet.
-          job_q.result.stray <= !check_rsp.found;
+          look_result_q.stray <= !check_rsp.found;
         end
       end
       // The room counts no datagram of this channel that is still to be moved.
       LookRoom: begin
         // Whole datagrams: header, payload, footer.
         if (datagram_fault_q != ReasonNone) begin
-          job_q.result.reason <= datagram_fault_q;
-          look_q              <= LookPush;
+          look_result_q.reason <= datagram_fault_q;
+          look_q               <= LookPush;
         end else if (!job_valid) begin
           look_q <= LookPush;
           if (datagram_room) job_q.move <= MoveForward;
           else begin
-            job_q.result.quiet <= 1'b1;
-            datagram_lost      <= 1'b1;
+            look_result_q.quiet <= 1'b1;
+            datagram_lost       <= 1'b1;
           end
         end
       end
@@ -293,18 +295,18 @@ module rdma_place
         if (tlb_rsp.resp_valid) begin
           look_q <= LookPush;
           if (tlb_rsp.resp_ok) begin
-            job_q.move         <= MoveWrite;
-            job_q.result.wrote <= 1'b1;
+            job_q.move          <= MoveWrite;
+            look_result_q.wrote <= 1'b1;
           end else begin
-            untranslated        <= 1'b1;
-            job_q.result.reason <= ReasonOutOfRange;
+            untranslated         <= 1'b1;
+            look_result_q.reason <= ReasonOutOfRange;
           end
         end
       end
       LookGet: begin
         if (get_rsp.done) begin
           look_q <= LookPush;
-          if (get_rsp.full) job_q.result.reason <= ReasonGetRingFull;
+          if (get_rsp.full) look_result_q.reason <= ReasonGetRingFull;
         end
       end
       default: if (job_in_ready) look_q <= LookIdle;
@@ -337,7 +339,6 @@ module rdma_place
   logic [8:0] word_q;
   logic first_q, last_q;
   logic more, ends, taken, result_in_ready, result_valid, result_ready;
-  logic [3:0] unused_result_level;
   result_t result;
 
   assign more           = !job.empty;
@@ -350,7 +351,7 @@ module rdma_place
   assign job_ready      = result_in_ready && (more ? taken && ends : 1'b1);
   assign wr_req         = '{
           valid: job_valid && more && data_valid && (!ends || result_in_ready) && job.move == MoveWrite,
-          cmd: '{addr: job.paddr, len: 16'(job.result.length), tag: '0},
+          cmd: '{addr: job.paddr, len: 16'(job.length), tag: '0},
           last: ends
       };
   assign wr_data        = data;
@@ -372,20 +373,42 @@ module rdma_place
     end
   end
 
-  fifo #(
-      .WIDTH($bits(result_t)),
-      .DEPTH(8)
-  ) results (
-      .clk,
-      .rst,
-      .in_valid (job_valid && job_ready),
-      .in_ready (result_in_ready),
-      .in_data  (job.result),
-      .out_valid(result_valid),
-      .out_ready(result_ready),
-      .out_data (result),
-      .level    (unused_result_level)
-  );
+  // Results are stored with their jobs, and released as these end: only the level follows the payload.
+  localparam int unsigned Results = 8;           // released and not yet read, at most
+  localparam int unsigned Places = 2 * Results;  // with those of the jobs
+  (* no_rw_check *) result_t store[Places];
+  logic [$clog2(Places)-1:0] stored_q, read_q;
+  logic [$clog2(Results):0] released_q, released_more, released_less;
+  logic result_read, result_valid_q;
+  result_t result_q;
+
+  assign released_more   = released_q + 1'b1;
+  assign released_less   = released_q - 1'b1;
+  assign result_in_ready = !released_q[$clog2(Results)];
+  assign result_read     = released_q != 0 && (!result_valid_q || result_ready);
+  assign result_valid    = result_valid_q;
+  assign result          = result_q;
+
+  always_ff @(posedge clk) begin
+    if (look_q == LookPush && job_in_ready) begin
+      store[stored_q] <= look_result_q;
+      stored_q        <= stored_q + 1'b1;
+    end
+    if (result_read) begin
+      result_q <= store[read_q];
+      read_q   <= read_q + 1'b1;
+    end
+    // Both are late: they select.
+    if (job_valid && job_ready && !result_read) released_q <= released_more;
+    else if (result_read && !(job_valid && job_ready)) released_q <= released_less;
+    result_valid_q <= result_read || (result_valid_q && !result_ready);
+    if (rst) begin
+      stored_q       <= '0;
+      read_q         <= '0;
+      released_q     <= '0;
+      result_valid_q <= 1'b0;
+    end
+  end
 
   // ---------------------------------------------------------------- after the write
 

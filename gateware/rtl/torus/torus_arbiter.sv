@@ -25,26 +25,22 @@ module torus_arbiter #(
     $fatal(1, "torus_arbiter: TURN must be 2 to 16");
   end
 
-  // The last request granted, and whether its turn is over. Requests at or above the first of the order have
-  // priority; a request is granted unless one ahead of it requests. Only that comparison is late in a cycle.
-  logic [REQUESTS-1:0] winner_q, above;
+  // The last request granted, and whether its turn is over. The first of the order, subtracted from two
+  // copies of the requests in a row, clears the next request at or above it. Requests are late in a
+  // cycle, and a carry chain is short.
+  logic [REQUESTS-1:0] winner_q, first;
+  logic [2*REQUESTS-1:0] less;
   logic turned_q, over, granted;
 
   // Complete packets of the turn. The last grant is counted one cycle later, to keep its path short; `over`
   // selects between two comparisons with the count before it.
   logic [3:0] packets, earlier, packets_q;
   logic granted_q, same_q, counts;
-  logic [REQUESTS-1:0] last_q, ahead;
+  logic [REQUESTS-1:0] last_q;
 
-  always_comb begin
-    for (int i = 0; i < int'(REQUESTS); i++)
-      above[i] = |(winner_q & ((REQUESTS'(1) << i) - 1'b1)) || (winner_q[i] && !turned_q);
-    for (int i = 0; i < int'(REQUESTS); i++) begin
-      for (int j = 0; j < int'(REQUESTS); j++)
-        ahead[j] = j < i ? !above[i] || above[j] : j > i && !above[i] && above[j];
-      grant[i] = request[i] && (request & ahead) == 0;
-    end
-  end
+  assign first   = turned_q ? {winner_q[REQUESTS-2:0], winner_q[REQUESTS-1]} : winner_q;
+  assign less    = {request, request} - (2 * REQUESTS)'(first);
+  assign grant   = request & ~(less[REQUESTS-1:0] & less[2*REQUESTS-1:REQUESTS]);
   assign holder  = turned_q ? '0 : winner_q;
   assign over    = |(request & holder & last) && earlier == (counts ? 4'(TURN - 2) : 4'(TURN - 1));
   assign granted = enable && |request;
@@ -63,8 +59,8 @@ module torus_arbiter #(
       turned_q <= over;
     end
     if (rst) begin
-      winner_q  <= '0;
-      turned_q  <= 1'b0;
+      winner_q  <= REQUESTS'(1) << (REQUESTS - 1);
+      turned_q  <= 1'b1;
       packets_q <= '0;
       granted_q <= 1'b0;
     end
