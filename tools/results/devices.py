@@ -170,6 +170,10 @@ GATEWARE = (
 )
 
 
+CARDS = ("`nanet_card`", "`nanet_torus_card`")
+NOT_ROUTED = "not routed"  # packed only
+
+
 def synthesis() -> list[list[str]]:
     """Rows of ./dev synth: module, LUT, FF, BRAM, DSP, MHz, target."""
     lines = SYNTHESIS.read_text(encoding="utf-8").splitlines()
@@ -185,8 +189,8 @@ def megahertz(row: Sequence[str]) -> float:
 def gateware(measurements: Sequence[Measurement]) -> str:
     """Simulated card: times, line rate; synthesis summary."""
     bench, rows = Bench(measurements, "card"), synthesis()
-    whole = [row for row in rows if row[0].startswith("`nanet_card`") or row[5] == "not routed"]
-    parts = sorted((row for row in rows if row not in whole), key=megahertz)
+    whole = [row for row in rows if row[0].split()[0] in CARDS]
+    parts = sorted((row for row in rows if row not in whole and row[5] != NOT_ROUTED), key=megahertz)
     figures = [
         [
             title,
