@@ -220,8 +220,7 @@ def gateware(measurements: Sequence[Measurement]) -> str:
         + "\nPayload at line rate:\n\n"
         + table(["link", "machine", "frame, B", "lost", "payload, MB/s"], lines)
         + f"\nSynthesis for an ECP5-85 as a proxy device: {len(parts)} modules out of context, the slowest "
-        "five, and whole cards between registers and "
-        "pins. [All modules](../gateware/syn/results.md).\n\n"
+        "five; whole cards between registers and pins. [All modules](../gateware/syn/results.md).\n\n"
         + table(
             ["module", "LUT", "FF", "BRAM", "MHz", "target MHz"],
             [[*row[:4], row[5], row[6]] for row in [*parts[:5], *whole]],
