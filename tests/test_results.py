@@ -117,6 +117,21 @@ def test_stops_and_causes_are_shown_where_a_measurement_has_them(results: Module
     assert "|cpu 1.1 / 1.2|" in tables.roundtrip([latency])
 
 
+def test_only_cards_follow_the_slowest_modules(results: ModuleType) -> None:
+    devices = importlib.import_module("results.devices")
+    text = devices.gateware(results.load()).partition("Synthesis for")[2]
+    rows = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("|`")]
+    modules, cards = rows[:5], rows[5:]
+    assert [float(row[4].split()[0]) for row in modules] == sorted(
+        float(row[5].split()[0])
+        for row in devices.synthesis()
+        if "card`" not in row[0] and row[5] != devices.NOT_ROUTED
+    )[:5]
+    assert {row[0].split()[0] for row in cards} == {
+        row[0].split()[0] for row in devices.synthesis() if re.match(r"`nanet_\w*card`", row[0])
+    }
+
+
 def test_runs_of_the_fuzzers_add_up(results: ModuleType, tmp_path: Path) -> None:
     recorder, fuzzing = (importlib.import_module(name) for name in ("fuzz_record", "results.fuzzing"))
     log = (

@@ -170,6 +170,10 @@ GATEWARE = (
 )
 
 
+CARDS = ("`nanet_card`", "`nanet_torus_card`")
+NOT_ROUTED = "not routed"  # packed only
+
+
 def synthesis() -> list[list[str]]:
     """Rows of ./dev synth: module, LUT, FF, BRAM, DSP, MHz, target."""
     lines = SYNTHESIS.read_text(encoding="utf-8").splitlines()
@@ -185,8 +189,8 @@ def megahertz(row: Sequence[str]) -> float:
 def gateware(measurements: Sequence[Measurement]) -> str:
     """Simulated card: times, line rate; synthesis summary."""
     bench, rows = Bench(measurements, "card"), synthesis()
-    whole = [row for row in rows if row[0].startswith("`nanet_card`") or row[5] == "not routed"]
-    parts = sorted((row for row in rows if row not in whole), key=megahertz)
+    whole = [row for row in rows if row[0].split()[0] in CARDS]
+    parts = sorted((row for row in rows if row not in whole and row[5] != NOT_ROUTED), key=megahertz)
     figures = [
         [
             title,
@@ -216,8 +220,7 @@ def gateware(measurements: Sequence[Measurement]) -> str:
         + "\nPayload at line rate:\n\n"
         + table(["link", "machine", "frame, B", "lost", "payload, MB/s"], lines)
         + f"\nSynthesis for an ECP5-85 as a proxy device: {len(parts)} modules out of context, the slowest "
-        "five, and whole cards between registers and "
-        "pins. [All modules](../gateware/syn/results.md).\n\n"
+        "five; whole cards between registers and pins. [All modules](../gateware/syn/results.md).\n\n"
         + table(
             ["module", "LUT", "FF", "BRAM", "MHz", "target MHz"],
             [[*row[:4], row[5], row[6]] for row in [*parts[:5], *whole]],
