@@ -235,6 +235,35 @@ def test_exit_status_is_that_of_the_program(nanet) -> None:
     nanet("mpirun", "-n", 2, "--mpi", mpirun, "sh", "-c", "exit 3", status=3)
 
 
+@pytest.mark.parametrize(
+    ("program", "variables", "message"),
+    [
+        ("./none", {}, "./none: no such program; give its path"),
+        ("/etc/passwd", {}, "/etc/passwd: not executable"),
+        ("true", {"FI_NANET_TORUS": "/tmp/none"}, "FI_NANET_TORUS=/tmp/none: no such file"),
+        ("true", {"FI_NANET_DIRECTORY": "/none"}, "FI_NANET_DIRECTORY=/none: no such folder"),
+    ],
+)
+@built
+@pytest.mark.skipif(MPICC is None, reason="no mpirun")
+def test_what_cannot_start_is_named(
+    nanet, monkeypatch: pytest.MonkeyPatch, program: str, variables: dict[str, str], message: str
+) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    mpirun = str(MPICC).replace("mpicc", "mpirun")
+    assert message in nanet("mpirun", "-n", 2, "--mpi", mpirun, program, status=2).stderr
+
+
+def test_a_control_file_in_use_is_named(nanet, tmp_path: Path) -> None:
+    taken = tmp_path / "torus"
+    taken.touch()
+    done = nanet("torus", "serve", "--size", "2x1x1", "--control", taken, status=2)
+    assert f"--control {taken}: the file exists; name another" in done.stderr
+    done = nanet("torus", "serve", "--size", "2x1x1", "--control", tmp_path / "none" / "torus", status=2)
+    assert "the folder does not exist" in done.stderr
+
+
 @built
 def test_a_missing_libfabric_is_named(nanet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / fabric.PROVIDER).touch()

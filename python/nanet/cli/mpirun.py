@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
+import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -65,11 +69,13 @@ def mpirun(
     if size is not None and backend not in TORUS:
         raise UsageError(f"--size {size}: only a torus has one: use --backend model, rtl or pcie")
     cards = _cards(card or [], processes, backend)
+    _check_program(command[0])
     found = find_mpi(mpi)
     merged = job_environment(found)
     if backend is not None:
         for name in ("FI_NANET_TORUS", "FI_NANET_CARDS", "FI_NANET_SIZE"):
             merged.pop(name, None)
+    _check_places(merged)
     carried: serve.Carried | None = None
     with contextlib.ExitStack() as stack:
         if backend in TORUS:
@@ -92,6 +98,23 @@ def mpirun(
     if carried is not None:
         print(serve.summary(carried) if carried else "torus: it ended before the program", file=sys.stderr)
     raise typer.Exit(status if status >= 0 else 128 - status)
+
+
+def _check_program(program: str) -> None:
+    """UsageError unless it can be run; an option is one of the launcher."""
+    if program.startswith("-") or shutil.which(program):
+        return
+    if os.sep in program and Path(program).is_file():
+        raise UsageError(f"{program}: not executable; chmod +x {program}")
+    raise UsageError(f"{program}: no such program; give its path, such as ./{Path(program).name}")
+
+
+def _check_places(environment: Mapping[str, str]) -> None:
+    """UsageError for paths of the environment that do not exist."""
+    if (torus := environment.get("FI_NANET_TORUS")) and not Path(torus).exists():
+        raise UsageError(f"FI_NANET_TORUS={torus}: no such file; start a torus with nanet torus serve")
+    if (folder := environment.get("FI_NANET_DIRECTORY")) and not Path(folder).is_dir():
+        raise UsageError(f"FI_NANET_DIRECTORY={folder}: no such folder; create it, or unset the variable")
 
 
 def _cards(cards: list[str], processes: int, backend: str | None) -> str:

@@ -143,7 +143,8 @@ def summary(result: dict[str, Any]) -> Table:
     )  # fmt: skip
     table.add_row(
         "cells damaged", count(program["cells_damaged"]),
-        f"{count(program['cells_resent'])} sent again; {'XYZ'[errors['port']]}+ of node {errors['node']}, "
+        ("" if program["cells_damaged"] else "no errors: take more --iterations or --errors; ")
+        + f"{count(program['cells_resent'])} sent again; {'XYZ'[errors['port']]}+ of node {errors['node']}, "
         f"{100 * errors['word_rate']:g} % of words",
     )  # fmt: skip
     if mpi:

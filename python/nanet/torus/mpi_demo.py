@@ -7,6 +7,7 @@ import contextlib
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from nanet import fabric
 from nanet.errors import UsageError
+from nanet.fabric import leftovers
 from nanet.torus import serve
 from nanet.torus.demo import Demo
 
@@ -89,6 +91,7 @@ class MpiDemo(Demo):
         # A launcher may forward output late.
         self.progress = Path(self.folder.name) / "iterations"
         self.progress.touch()
+        self.began = time.time()
         settings = {**fabric.job_environment(self.mpi), "FI_NANET_TORUS": self.path}
         return subprocess.Popen(
             [self.mpi.launcher, "-n", str(self.nodes), program, str(self.iterations), self.progress],
@@ -160,3 +163,5 @@ class MpiDemo(Demo):
         for left in Path(self.path).parent.glob(Path(self.path).name + ".*"):
             with contextlib.suppress(OSError):
                 left.unlink()
+        if self.process.returncode:
+            leftovers.remove_after(serve.folder(), self.began)

@@ -48,6 +48,10 @@ def serve(
     """
     from nanet import _core
 
+    if Path(path).exists():
+        raise UsageError(f"--control {path}: the file exists; name another, or remove it if no torus runs")
+    if not os.access(Path(path).parent, os.W_OK):
+        raise UsageError(f"--control {path}: the folder does not exist or cannot be written")
     try:
         cards = _core.torus.Cards(path, size, timing, balanced, seed, program)
     except (ValueError, OSError) as error:
