@@ -307,6 +307,7 @@ def _main(given: dict[str, Any]) -> None:
             probe = _core.ReceiveProbe(given["kind"], given["listen"])
             print(probe.port, flush=True)
             print(json.dumps(probe.run()), flush=True)
+            time.sleep(3600)  # the times of its threads are read before they end
         elif role == "inject":
             if given["cpu"] >= 0:
                 os.sched_setaffinity(0, {given["cpu"]})
