@@ -139,7 +139,10 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
   if (kernel->serving) {
     serving_blocks = most - areas;
     // Beginning all events takes about a seventh of the warps' time, the searches the rest.
-    if (team_warps && serving_blocks > 1) resident.first_team_block = (serving_blocks + 6) / 7;
+    if (team_warps && serving_blocks > 1) {
+      resident.first_team_block = (serving_blocks + 6) / 7;
+      resident.team_hits = kernel->team_hits(value);
+    }
   }
 
   const ptrdiff_t to_device =

@@ -16,6 +16,7 @@ struct DeviceLanes {
   using Row = DeviceLanes;
   static constexpr std::int32_t count = lane_count;
   static constexpr unsigned all = 0xFFFFFFFFu;
+  static constexpr bool for_latency = false;
 
   // Part of the lanes that fills one vector of the CPU; here it is all of them.
   static constexpr int parts = 1;
@@ -153,6 +154,7 @@ struct DeviceLanes {
     return from_bits(ordered(__reduce_max_sync(all, of)));
   }
   __device__ static std::uint32_t ballot(M m) { return __ballot_sync(all, m); }
+  __device__ static I popcount(I v) { return __popc(v); }
   // Number of set bits in the word below the position of each lane.
   __device__ static I rank(std::uint32_t word) { return __popc(word & ((1u << lane()) - 1u)); }
   // The same for positions whose bit is set; undefined for the others.
@@ -165,6 +167,12 @@ struct DeviceLanes {
 
  private:
   __device__ static I ordered(I of) { return of ^ (of >> 31 & 0x7FFFFFFF); }  // its own inverse
+};
+
+// The same for code that is optimised for the time of one event, not for the rate: independent work side by
+// side, also where it may be unnecessary.
+struct LatencyLanes : DeviceLanes {
+  static constexpr bool for_latency = true;
 };
 
 }  // namespace nanet::rich

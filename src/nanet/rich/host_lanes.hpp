@@ -19,6 +19,7 @@ struct VectorLanes {
   using I = host_lanes::Integers<vectors>;
   using M = host_lanes::Mask<vectors>;
   using Row = VectorLanes<static_cast<unsigned>(width)>;  // one vector
+  static constexpr bool for_latency = false;              // as LatencyLanes of the device
   static constexpr std::int32_t count = lanes;
 
   static constexpr int parts = vectors;
@@ -219,6 +220,12 @@ struct VectorLanes {
     std::uint32_t r = 0;
     for (int h = 0; h < vectors; ++h) r |= host_lanes::signs(m.v[h]) << (width * h);
     return r;
+  }
+  NANET_LANES_INLINE static I popcount(const I& v) {
+    I n;
+    for (int part = 0; part < vectors; ++part)
+      for (int i = 0; i < width; ++i) n.v[part][i] = __builtin_popcount(static_cast<unsigned>(v.v[part][i]));
+    return n;
   }
   NANET_LANES_INLINE static I rank(std::uint32_t word) {
     alignas(64) std::int32_t below[lanes];

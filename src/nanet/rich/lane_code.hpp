@@ -9,11 +9,12 @@ namespace nanet::rich {
 
 inline constexpr unsigned lane_count = 32;
 
-// Before a loop: unrolls it fully or not at all. The instructions of a warp must fit in the instruction
+// Before a loop: unrolls it fully, twice or not at all. The instructions of a warp must fit in the instruction
 // cache. NANET_INLINED: a function that kernels inline; the members of an object that other functions take
 // lie in local memory.
 #ifdef __CUDACC__
 #define NANET_UNROLLED _Pragma("unroll")
+#define NANET_UNROLLED_TWICE _Pragma("unroll 2")
 #define NANET_ROLLED _Pragma("unroll 1")
 #define NANET_NOINLINE __noinline__
 #define NANET_INLINED __forceinline__
@@ -25,6 +26,7 @@ inline constexpr unsigned lane_count = 32;
 #define NANET_UNROLLED
 #define NANET_ROLLED
 #endif
+#define NANET_UNROLLED_TWICE
 #define NANET_NOINLINE
 #define NANET_INLINED
 #endif

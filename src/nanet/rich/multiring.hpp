@@ -5,7 +5,7 @@
 
 #include <type_traits>
 
-#include "nanet/rich/multiring_hand.hpp"
+#include "nanet/rich/multiring_pairs.hpp"
 
 namespace nanet::rich {
 
@@ -20,9 +20,9 @@ struct Alone {
 
 // Reconstruction of one event.
 template <class L, class Team = Alone>
-class MultiringEvent : protected MultiringHand<L> {
+class MultiringEvent : protected MultiringPairs<L> {
  protected:
-  using Hand = MultiringHand<L>;
+  using Hand = MultiringPairs<L>;
   using typename Hand::F;
   using typename Hand::I;
   using typename Hand::M;
@@ -84,30 +84,35 @@ class MultiringEvent : protected MultiringHand<L> {
   }
 
   using Hand::above;
+  using Hand::adjacent;
   using Hand::copy;
   using Hand::count_;
+  using Hand::crowded;
   using Hand::distance;
   using Hand::expected;
   using Hand::hits_;
   using Hand::inverse;
   using Hand::look_beside;
   using Hand::model_;
-  using Hand::most_stray;
   using Hand::one_clean_ring;
   using Hand::others;
   using Hand::p_;
+  using Hand::part;
   using Hand::polish_all;
   using Hand::popcount;
   using Hand::put;
+  using Hand::put_pair;
   using Hand::put_ring;
   using Hand::r_min_;
   using Hand::ring;
   using Hand::rows_;
   using Hand::s_;
   using Hand::save;
+  using Hand::search_over;
   using Hand::standing;
   using Hand::sum_rings;
   using Hand::take;
+  using Hand::take_rings;
   using Hand::terms;
   using Hand::uniform_root;
   using Hand::value;
@@ -163,9 +168,9 @@ class MultiringEvent : protected MultiringHand<L> {
       const Multiring::Candidate more = b_.candidate[first];
       const float before = s_.now[more.state].value;
       if (more.promise < before - patience) break;
-      if (more.state != in_hand) take(s_.now[more.state]);
+      if (more.state != in_hand) take_rings(s_.now[more.state]);
+      const float v = with(more.circle, more.state == in_hand ? count_ : 0);
       in_hand = -1;
-      const float v = with(more.circle);
       if (v > before && known(s_.next, slots, found, v)) continue;
       note(count_, v);
       if (!(v > before)) continue;
@@ -179,12 +184,13 @@ class MultiringEvent : protected MultiringHand<L> {
     return chosen;
   }
 
-  // Adds the ring to the current set and polishes all rings; returns their value.
-  NANET_HD float with(const Circle3& more) {
+  // Adds the ring to the current set and polishes all rings; returns their value. first: ring from which on
+  // intensities are missing.
+  NANET_HD float with(const Circle3& more, int first) {
     L::sync();
     put_ring(count_, more);
     ++count_;
-    sum_rings(count_ - 1);
+    sum_rings(first);
     polish_all(1);
     return value();
   }
@@ -227,9 +233,6 @@ class MultiringEvent : protected MultiringHand<L> {
   }
 
   NANET_HD LaneCircles<L> no_circles() const { return {F(p_.centre_x), F(0.0f), F(100.0f)}; }
-  NANET_HD MultiringSearch<L> search_over(const MultiringHits& hits) const {
-    return {model_, hits, (hits_ + 3) / 4, r_min_, p_.r_max};
-  }
   // 32 seeds and their approximate gain. hits: as look_beside() leaves them. Lanes without a circle take one
   // of 32 further pairs. If these do not suffice, the gain is `nothing`.
   NANET_HD F seeds(const MultiringHits& hits, int round, std::int32_t open, LaneCircles<L>& c) const {
@@ -285,43 +288,52 @@ class MultiringEvent : protected MultiringHand<L> {
   NANET_HD std::uint32_t choose(const MultiringHits& hits, LaneCircles<L> best, F best_gain, int state,
                                 float worth, float cost) {
     const float before = worth - cost;
-    // Each half takes the better of two lanes.
+    better_half(best, best_gain);
+    if (!(before + L::max(best_gain) > worth - patience)) return 0;
+    refine<MultiringSearch<L>::Shared::by_two>(hits, best, best_gain);
+    L::sync();
+    std::uint32_t candidates = 0;
+    NANET_ROLLED
+    for (int i = 0; i < Multiring::ways; ++i) {
+      Circle3 c;
+      const float most = pick(best, best_gain, c);
+      if (!(most > nothing)) break;
+      const int at = state * Multiring::ways + i;
+      put(b_.candidate[at], {c, before + most, state});
+      candidates |= 1u << at;
+    }
+    L::sync();
+    return candidates;
+  }
+  // Each half takes the better of two lanes.
+  NANET_HD static void better_half(LaneCircles<L>& best, F& best_gain) {
     const F other = L::other_half(best_gain);
     const M keep = (best_gain > other) | ((best_gain == other) & (L::lane() < I(16)));
     best.x = L::select(keep, best.x, L::other_half(best.x));
     best.y = L::select(keep, best.y, L::other_half(best.y));
     best.r = L::select(keep, best.r, L::other_half(best.r));
     best_gain = L::max(best_gain, other);
-    if (!(before + L::max(best_gain) > worth - patience)) return 0;
-    const M good = best_gain > F(nothing);
-    const MultiringSearch<L> search = search_over(hits);
-    search.step(best, 16.0f * p_.model.scale);
-    best_gain = L::select(
-        good, search.gain(best, 13.5f * p_.model.scale) + model_.template standing<L>(best.x, best.y, best.r),
-        F(nothing));
-    L::sync();
-    std::uint32_t candidates = 0;
-    NANET_ROLLED
-    for (int i = 0; i < Multiring::ways; ++i) {
-      const float most = L::max(best_gain);
-      if (!(most > nothing)) break;
-      const int lane = first_lane<L>(best_gain == F(most));
-      const Circle3 c{L::at(best.x, lane), L::at(best.y, lane), L::at(best.r, lane)};
-      const int at = state * Multiring::ways + i;
-      put(b_.candidate[at], {c, before + most, state});
-      candidates |= 1u << at;
-      const F dx = best.x - F(c.x), dy = best.y - F(c.y), dr = best.r - F(c.r);
-      const M same = L::fma(dx, dx, L::fma(dy, dy, dr * dr)) < F(150.0f);
-      best_gain = L::select(same, F(nothing), best_gain);
-    }
-    L::sync();
-    return candidates;
   }
-
-  // Probability that ring k made each hit of a row.
-  NANET_HD RowF part(std::int32_t row, int k) const {
-    const RowF own = Row::load(s_.intensity[k] + row * Row::count);
-    return own * Row::reciprocal(own + others(row, k, k));
+  // One step of each circle, and its gain.
+  template <typename MultiringSearch<L>::Shared shared>
+  NANET_HD void refine(const MultiringHits& hits, LaneCircles<L>& c, F& gain) const {
+    const M good = gain > F(nothing);
+    const MultiringSearch<L> search = search_over(hits);
+    search.template step<shared>(c, 16.0f * p_.model.scale);
+    gain = L::select(
+        good,
+        search.template gain<shared>(c, 13.5f * p_.model.scale) + model_.template standing<L>(c.x, c.y, c.r),
+        F(nothing));
+  }
+  // Takes the best circle, and removes those like it. Returns its gain; `nothing`: there was none.
+  NANET_HD static float pick(const LaneCircles<L>& of, F& gain, Circle3& c) {
+    const float most = L::max(gain);
+    const int lane = first_lane<L>(gain == F(most));
+    c = {L::at(of.x, lane), L::at(of.y, lane), L::at(of.r, lane)};
+    const F dx = of.x - F(c.x), dy = of.y - F(c.y), dr = of.r - F(c.r);
+    const M same = L::fma(dx, dx, L::fma(dy, dy, dr * dr)) < F(150.0f);
+    gain = L::select(same, F(nothing), gain);
+    return most;
   }
 
   // Splits rings with too many hits into two; re-pairs adjacent rings, which may have exchanged halves.
@@ -335,19 +347,6 @@ class MultiringEvent : protected MultiringHand<L> {
       for (int b = a + 1; b < count_; ++b)
         if (adjacent(a, b)) try_pair(a, b);
     }
-  }
-  NANET_HD bool crowded(int k) const {
-    if (count_ == static_cast<int>(max_rings)) return false;
-    FixedSum<Row, 18> on;
-    NANET_ROLLED
-    for (std::int32_t row = 0; row < rows_; ++row) on.add(part(row, k));
-    const float likely = expected(ring(k));
-    return !(on.total(terms()) < likely + 1.5f * uniform_root(likely));
-  }
-  NANET_HD bool adjacent(int a, int b) const {
-    const Circle3 one = ring(a), other = ring(b);
-    const float dx = one.x - other.x, dy = one.y - other.y, dr = one.r - other.r;
-    return fused(dx, dx, dy * dy) < 35.0f * 35.0f && dr < 40.0f && dr > -40.0f;
   }
   NANET_HD void try_pair(int a, int b) {
     float v;
@@ -363,46 +362,6 @@ class MultiringEvent : protected MultiringHand<L> {
     note(count, gains || v < best ? v : best);
     return gains;
   }
-  // Puts two rings in place of a and b (a = b: one ring); v: value of the set. They lie side by side around
-  // the middle of a and b, in 16 directions at two distances.
-  NANET_HD NANET_INLINED bool put_pair(int a, int b, float& v) {
-    const Circle3 one = ring(a), other = ring(b);
-    look_beside(a, b);
-    const MultiringSearch<L> search = search_over(s_.hits);
-    const float x = 0.5f * (one.x + other.x), y = 0.5f * (one.y + other.y), r = 0.5f * (one.r + other.r);
-    F cosine, sine;
-    directions(cosine, sine);
-    LaneCircles<L> pair[2] = {{F(x) + cosine, F(y) + sine, F(r)}, {F(x) - cosine, F(y) - sine, F(r)}};
-    search.step_pair(pair, 13.0f * p_.model.scale);
-    const F gain = search.gain(pair, 13.5f * p_.model.scale) +
-                   model_.template standing<L>(pair[0].x, pair[0].y, pair[0].r) +
-                   model_.template standing<L>(pair[1].x, pair[1].y, pair[1].r);
-    const int lane = first_lane<L>(gain == F(L::max(gain)));
-    if (lane >= lanes_step) return false;
-    put_ring(a, {L::at(pair[0].x, lane), L::at(pair[0].y, lane), L::at(pair[0].r, lane)});
-    if (a == b) ++count_;
-    put_ring(a == b ? count_ - 1 : b,
-             {L::at(pair[1].x, lane), L::at(pair[1].y, lane), L::at(pair[1].r, lane)});
-    L::sync();
-    sum_rings();
-    polish_all(1);
-    v = value();
-    return true;
-  }
-  // Directions over half a turn in steps of 1/16; 10 mm in lanes 0 - 15, 22 mm in lanes 16 - 31.
-  NANET_HD static void directions(F& cosine, F& sine) {
-    constexpr float table[32] = {
-        1.0f,         0.98078528f,  0.92387953f,  0.83146961f,  0.70710678f,  0.55557023f,  0.38268343f,
-        0.19509032f,  0.0f,         -0.19509032f, -0.38268343f, -0.55557023f, -0.70710678f, -0.83146961f,
-        -0.92387953f, -0.98078528f, 0.0f,         0.19509032f,  0.38268343f,  0.55557023f,  0.70710678f,
-        0.83146961f,  0.92387953f,  0.98078528f,  1.0f,         0.98078528f,  0.92387953f,  0.83146961f,
-        0.70710678f,  0.55557023f,  0.38268343f,  0.19509032f};
-    const I way = L::lane() & I(15);
-    const F length = L::select(L::lane() < I(16), F(10.0f), F(22.0f));
-    cosine = L::gather(table, way) * length;
-    sine = L::gather(table, way + I(16)) * length;
-  }
-
   // ---- Final steps.
 
   // Polishes the rings and drops those whose gain is below their cost. All units hold the same rings.

@@ -47,9 +47,10 @@ struct Multiring {
   };
   struct Scratch {
     MultiringHits hits;
-    alignas(64) float intensity[max_rings][max_event_hits];  // per ring, in units of the noise
-    alignas(64) float all[max_event_hits];                   // noise and all rings
-    alignas(16) float x[max_rings];                          // current rings
+    // Per ring, in units of the noise; the last: noise and all rings. The search for a pair of rings keeps
+    // its sums here.
+    alignas(64) float intensity[max_rings + 1][max_event_hits];
+    alignas(16) float x[max_rings];  // current rings
     alignas(16) float y[max_rings];
     alignas(16) float r[max_rings];
     alignas(16) float unit[max_rings][4];       // see MultiringHand::Unit
@@ -101,7 +102,6 @@ class MultiringHand {
   using Scratch = Multiring::Scratch;
   static constexpr float far_away = 1e4f;                // mm: position of padding hits
   static constexpr float per_step_width = 1.0f / 16.0f;  // 1/mm; half the band of the polishing steps
-  static constexpr std::int32_t most_stray = 2;          // hits beside a single clean ring
 
   NANET_HD MultiringHand(const MultiringParameters& parameters, const EventView& event, const Point* plane,
                          Scratch& scratch)
@@ -133,6 +133,7 @@ class MultiringHand {
     for (int k = 0; k < static_cast<int>(max_rings); ++k) put_ring(k, {p_.centre_x, 0.0f, 100.0f});
     L::sync();
   }
+  NANET_HD float* total() const { return s_.intensity[max_rings]; }
   NANET_HD std::int32_t terms() const { return rows_ * Row::count; }
 
   // ---- Current rings: s_.x, y, r [0 .. count_), and their intensities on all hits.
@@ -174,6 +175,14 @@ class MultiringHand {
     to[2] = u.y;
     to[3] = u.slope;
   }
+  NANET_HD RowF intensity_of(int k, std::int32_t row) const {
+    const Unit u = unit(k);
+    RowF x, y;
+    direction(u, row, x, y);
+    const RowF off = beyond(x, y);
+    const RowF t = Row::max(Row::fma(off * RowF(u.slope), off, RowF(1.0f)), RowF(0.0f));
+    return MultiringModel::shape(t) * RowF(model_.peak * s_.r[k]);
+  }
   // Intensities of the rings from `first` on, on all hits and in units of the noise. They depend on the rings
   // alone, bit for bit.
   NANET_HD NANET_INLINED void sum_rings(int first = 0) {
@@ -187,19 +196,23 @@ class MultiringHand {
     NANET_ROLLED
     for (std::int32_t row = 0; row < rows_; ++row) {
       RowF all{1.0f};
-      if (first > 0) all = Row::load(s_.all + row * Row::count);
-      NANET_ROLLED
-      for (int k = first; k < count_; ++k) {
-        const Unit u = unit(k);
-        RowF x, y;
-        direction(u, row, x, y);
-        const RowF off = beyond(x, y);
-        const RowF t = Row::max(Row::fma(off * RowF(u.slope), off, RowF(1.0f)), RowF(0.0f));
-        const RowF own = MultiringModel::shape(t) * RowF(model_.peak * s_.r[k]);
+      if (first > 0) all = Row::load(total() + row * Row::count);
+      const auto add = [&](int k, const RowF& own) {
         all = all + own;
         Row::store(s_.intensity[k] + row * Row::count, own);
+      };
+      if constexpr (L::for_latency) {
+        RowF own[max_rings];
+        NANET_UNROLLED
+        for (int k = 0; k < static_cast<int>(max_rings); ++k) own[k] = intensity_of(k, row);
+        NANET_UNROLLED
+        for (int k = 0; k < static_cast<int>(max_rings); ++k)
+          if (k >= first && k < count_) add(k, own[k]);
+      } else {
+        NANET_ROLLED
+        for (int k = first; k < count_; ++k) add(k, intensity_of(k, row));
       }
-      Row::store(s_.all + row * Row::count, all);
+      Row::store(total() + row * Row::count, all);
     }
     L::sync();
   }
@@ -210,12 +223,16 @@ class MultiringHand {
   }
   NANET_HD Circle3 ring(int k) const { return {s_.x[k], s_.y[k], s_.r[k]}; }
   NANET_HD void take(const State& state) {
+    take_rings(state);
+    sum_rings();
+  }
+  // Without their intensities.
+  NANET_HD void take_rings(const State& state) {
     L::sync();
     count_ = state.count;
     each_ring(state.x, s_.x);
     each_ring(state.y, s_.y);
     each_ring(state.r, s_.r);
-    sum_rings();
   }
   NANET_HD void save(State& state, float value) {
     L::sync();
@@ -251,7 +268,7 @@ class MultiringHand {
 
   // Intensity of noise and rings on the hits of a row, without rings a and b.
   NANET_HD RowF others(std::int32_t row, int a, int b) const {
-    RowF m = Row::load(s_.all + row * Row::count);
+    RowF m = Row::load(total() + row * Row::count);
     if (a >= 0) m = m - Row::load(s_.intensity[a] + row * Row::count);
     if (b != a) m = m - Row::load(s_.intensity[b] + row * Row::count);
     return Row::max(m, RowF(1.0f));
@@ -383,11 +400,18 @@ class MultiringHand {
     const Step step(*this, from.r, per_width);
     StepSum v[8];
     std::int32_t at = L::lane() & (width - 1);
-    NANET_ROLLED
-    for (std::int32_t i = 0; i < steps; ++i, at += width) {
+    const auto add = [&] {
       const float x = L::one(s_.hits.x + at), y = L::one(s_.hits.y + at);
-      const float rest = L::max(L::one(s_.all + at) - L::one(s_.intensity[k] + at), 1.0f);
+      const float rest = L::max(L::one(total() + at) - L::one(s_.intensity[k] + at), 1.0f);
       step.add(v, L::fma(x, u.per_r, u.x), L::fma(y, u.per_r, u.y), rest);
+      at += width;
+    };
+    if constexpr (L::for_latency) {
+      NANET_UNROLLED_TWICE
+      for (std::int32_t i = 0; i < steps; ++i) add();
+    } else {
+      NANET_ROLLED
+      for (std::int32_t i = 0; i < steps; ++i) add();
     }
     std::int32_t total[8];
     NANET_UNROLLED
@@ -415,14 +439,23 @@ class MultiringHand {
     FixedSum<Row, 16> sum;
     NANET_ROLLED
     for (std::int32_t row = 0; row < rows_; ++row)
-      sum.add(logarithm<Row>(Row::max(Row::load(s_.all + row * Row::count), RowF(1.0f))));
+      sum.add(logarithm<Row>(Row::max(Row::load(total() + row * Row::count), RowF(1.0f))));
     float value = sum.total(terms());
     if (count_ == 0) return value;
     static_assert(max_rings == 4);
     const RowF rings =
         model_.template standing<Row>(Row::load_four(s_.x), Row::load_four(s_.y), Row::load_four(s_.r));
-    NANET_ROLLED
-    for (int i = 0; i < count_; ++i) value += Row::at(rings, i);
+    if constexpr (L::for_latency) {
+      float each[max_rings];
+      NANET_UNROLLED
+      for (int i = 0; i < static_cast<int>(max_rings); ++i) each[i] = Row::at(rings, i);
+      NANET_UNROLLED
+      for (int i = 0; i < static_cast<int>(max_rings); ++i)
+        if (i < count_) value += each[i];
+    } else {
+      NANET_ROLLED
+      for (int i = 0; i < count_; ++i) value += Row::at(rings, i);
+    }
     return value - (model_.first_cost + static_cast<float>(count_ - 1) * model_.ring_cost);
   }
 
@@ -495,7 +528,7 @@ class MultiringHand {
   }
   // Whether a ring from which `likely` hits are expected has too many.
   NANET_HD static bool above(std::int32_t hits, float likely) {
-    return static_cast<float>(hits) > likely + 1.5f * uniform_root(likely);
+    return static_cast<float>(hits) > MultiringModel::most_hits(likely, uniform_root(likely));
   }
   NANET_HD bool clear() {
     count_ = 0;

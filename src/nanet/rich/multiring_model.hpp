@@ -121,6 +121,9 @@ struct MultiringModel {
     return m;
   }
 
+  // Number of hits above which a ring from which `likely` are expected has too many.
+  NANET_HD static float most_hits(float likely, float its_root) { return likely + 1.5f * its_root; }
+
   // Mean number of hits of a ring, per lane.
   template <class L>
   NANET_HD typename L::F expected(const typename L::F& x, const typename L::F& y,
@@ -149,5 +152,19 @@ struct MultiringModel {
     return t * t * (F(2.3f) - F(1.3f) * t);
   }
 };
+
+// Hits beside a single clean ring.
+inline constexpr std::int32_t most_stray = 2;
+
+// Hits from which on no event is taken for a single clean ring: more than the largest ring has. Above
+// max_event_hits: never.
+inline std::uint32_t hits_beyond_one_ring(const MultiringParameters& p) {
+  const float r2 = p.r_max * p.r_max, likely = r2 * (p.yield * (1.0f / r2) * MultiringModel::seen);
+  const float most = MultiringModel::most_hits(likely, __builtin_sqrtf(likely));
+  std::int32_t hits = static_cast<std::int32_t>(p.min_hits < 3 ? 3 : p.min_hits);
+  while (hits <= static_cast<std::int32_t>(max_event_hits) && !(static_cast<float>(hits - most_stray) > most))
+    ++hits;
+  return static_cast<std::uint32_t>(hits);
+}
 
 }  // namespace nanet::rich

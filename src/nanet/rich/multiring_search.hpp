@@ -22,11 +22,18 @@ struct LaneCircles {
   typename L::F x, y, r;
 };
 
+// Parts of the hits that are summed apart, and words per lane of the sums for a step of two rings.
+inline constexpr std::int32_t quarters = 4;
+inline constexpr int pair_words = 18;
+
 // Rings of the search, one per lane. Loops over hits treat one part of the lanes at a time (the CPU: one
-// vector), so that the sums stay in registers.
+// vector), so that the sums stay in registers. The sums of the four quarters of the hits are added in a fixed
+// order: one lane for all, a lane for each, or a warp for each give the same bits.
 template <class L>
 struct MultiringSearch {
   using F = typename L::F;
+  using I = typename L::I;
+  using M = typename L::M;
   using Row = typename L::Row;
   using RowF = typename Row::F;
   using Circles = LaneCircles<L>;
@@ -46,62 +53,138 @@ struct MultiringSearch {
     return sum;
   }
 
-  // From here on lanes i and i + 16 hold the same ring; each processes one half of the hits.
+  // From here on several lanes hold the same ring; each processes its share of the hits.
+  enum class Shared {
+    by_two,   // lanes i and i + 16
+    by_four,  // lanes i, i + 8, i + 16 and i + 24
+  };
 
   // ln of the likelihood ratio of the hits with and without each ring. half_width: of the band, mm.
+  template <Shared shared>
   NANET_HD F gain(const Circles& c, float half_width) const {
-    F sum;
-    NANET_ROLLED
-    for (int part = 0; part < L::parts; ++part)
-      L::set_part(sum, part, gain_of(of(c, part), half_width, L::upper(part) * half()));
+    F sum{0.0f};
+    if constexpr (shared == Shared::by_two) {
+      const std::int32_t some = quarters_of_half();
+      NANET_ROLLED
+      for (int part = 0; part < L::parts; ++part) {
+        RowF mine{0.0f};
+        NANET_ROLLED
+        for (std::int32_t q = 0; q < some; ++q)
+          mine = mine + gain_of(of(c, part), half_width, quarter(2 * L::upper(part) + q));
+        L::set_part(sum, part, mine);
+      }
+    } else {
+      each_quarter([&](std::int32_t q, const M& here) {
+        F of_quarter;
+        for (int part = 0; part < L::parts; ++part)
+          L::set_part(of_quarter, part, gain_of(of(c, part), half_width, quarter(q)));
+        sum = L::select(here, of_quarter, sum);
+      });
+      sum = sum + beside(sum);
+    }
     return sum + L::other_half(sum);
   }
 
   // One Gauss-Newton step towards the hits in the band, each weighted with the probability that the ring made
   // it.
+  template <Shared shared>
   NANET_HD void step(Circles& c, float half_width) const {
     Sums<L> sums;
-    NANET_ROLLED
-    for (int part = 0; part < L::parts; ++part)
-      sums.set_part(part, sums_of(of(c, part), half_width, L::upper(part) * half()));
-    sums.join();
+    if constexpr (shared == Shared::by_two) {
+      const std::int32_t some = quarters_of_half();
+      NANET_ROLLED
+      for (int part = 0; part < L::parts; ++part) {
+        Sums<Row> mine;
+        NANET_ROLLED
+        for (std::int32_t q = 0; q < some; ++q)
+          mine.add(sums_of(of(c, part), half_width, quarter(2 * L::upper(part) + q)));
+        sums.set_part(part, mine);
+      }
+    } else {
+      each_quarter([&](std::int32_t q, const M& here) {
+        Sums<L> of_quarter;
+        for (int part = 0; part < L::parts; ++part)
+          of_quarter.set_part(part, sums_of(of(c, part), half_width, quarter(q)));
+        sums.set(here, of_quarter);
+      });
+      sums.each([](int, F& v) { v = v + beside(v); });
+    }
+    sums.each([](int, F& v) { v = v + L::other_half(v); });
     sums.solve(c, r_min, r_max);
   }
 
-  // Two rings per lane: one step of both at once.
-  NANET_HD void step_pair(Circles (&pair)[2], float half_width) const {
+  // Two rings per lane, of one lane each: the sums of a quarter for one step of both at once. room:
+  // pair_words values per lane. adds: to those of other quarters.
+  NANET_HD void pair_sums(const Circles (&pair)[2], float half_width, std::int32_t q, float* room,
+                          bool adds) const {
+    Sums<L> of_a, of_b;
     NANET_ROLLED
     for (int part = 0; part < L::parts; ++part) {
-      RowCircles a = of(pair[0], part), b = of(pair[1], part);
-      Sums<Row> of_a, of_b;
-      pair_sums(a, b, half_width, of_a, of_b);
-      of_a.solve(a, r_min, r_max);
-      of_b.solve(b, r_min, r_max);
-      put(a, pair[0], part);
-      put(b, pair[1], part);
+      Sums<Row> a, b;
+      pair_sums(of(pair[0], part), of(pair[1], part), half_width, quarter(q), a, b);
+      of_a.set_part(part, a);
+      of_b.set_part(part, b);
+    }
+    const auto put = [&](int word, const F& v) {
+      float* const to = room + word * lanes_step;
+      L::store(to, adds ? L::load(to) + v : v);
+    };
+    of_a.each([&](int i, const F& v) { put(i, v); });
+    of_b.each([&](int i, const F& v) { put(Sums<L>::words + i, v); });
+  }
+  // That step. rooms: of the quarters, one after the other, or one for all.
+  template <int rooms>
+  NANET_HD void step_pair(Circles (&pair)[2], const float* room) const {
+    NANET_UNROLLED
+    for (int k = 0; k < 2; ++k) {
+      Sums<L> sums;
+      sums.each([&](int i, F& v) { v = L::load(room + (k * Sums<L>::words + i) * lanes_step); });
+      NANET_UNROLLED
+      for (int other = 1; other < rooms; ++other)
+        sums.each([&](int i, F& v) {
+          v = v + L::load(room + (other * pair_words + k * Sums<L>::words + i) * lanes_step);
+        });
+      sums.solve(pair[k], r_min, r_max);
     }
   }
 
-  // gain() of two rings combined.
-  NANET_HD F gain(const Circles (&pair)[2], float half_width) const {
+  // gain() of two rings combined, from a quarter of the hits.
+  NANET_HD F gain(const Circles (&pair)[2], float half_width, std::int32_t q) const {
     F sum;
     NANET_ROLLED
     for (int part = 0; part < L::parts; ++part)
-      L::set_part(sum, part, gain_of(of(pair[0], part), of(pair[1], part), half_width));
+      L::set_part(sum, part, gain_of(of(pair[0], part), of(pair[1], part), half_width, quarter(q)));
     return sum;
   }
 
  private:
-  // Hits per half of the lanes, a multiple of four.
-  NANET_HD std::int32_t half() const { return (fours + 1) / 2 * 4; }
+  struct Quarter {
+    std::int32_t from, to;  // hits; multiples of four
+  };
+  // Few hits are not worth dividing: the second and fourth quarters are then empty.
+  static constexpr std::int32_t undivided = 4;  // fours of a half
+  NANET_HD std::int32_t half() const { return (fours + 1) / 2; }
+  NANET_HD std::int32_t quarters_of_half() const { return half() > undivided ? 2 : 1; }
+  NANET_HD Quarter quarter(std::int32_t q) const {
+    const std::int32_t first = half() > undivided ? (half() + 1) / 2 : half(),
+                       from = (q >> 1) * half() + (q & 1) * first;
+    return {4 * from, 4 * (from + (q & 1 ? half() - first : first))};
+  }
+  // Calls f(quarter of the lane, true): lanes 0 - 7 take the first one. Host: f(quarter, lanes that take it).
+  template <class Of>
+  NANET_HD static void each_quarter(const Of& f) {
+    if constexpr (lane_is_thread<L>) {
+      f(L::lane() >> 3, true);
+    } else {
+      for (std::int32_t q = 0; q < quarters; ++q) f(q, (L::lane() >> 3) == I(q));
+    }
+  }
+  // Value of the lane 8 away.
+  NANET_HD static F beside(const F& v) {
+    return L::shuffle(v, (L::lane() & I(23)) + (I(8) - (L::lane() & I(8))));
+  }
   NANET_HD static RowCircles of(const Circles& c, int part) {
     return {L::part(c.x, part), L::part(c.y, part), L::part(c.r, part)};
-  }
-
-  NANET_HD static void put(const RowCircles& c, Circles& to, int part) {
-    L::set_part(to.x, part, c.x);
-    L::set_part(to.y, part, c.y);
-    L::set_part(to.r, part, c.r);
   }
 
   NANET_HD RowF support_of(const RowCircles& c, float half_width) const {
@@ -143,17 +226,15 @@ struct MultiringSearch {
     }
   };
 
-  // from: first hit of the lane's half.
-  NANET_HD RowF gain_of(const RowCircles& c, float half_width, std::int32_t from) const {
+  NANET_HD RowF gain_of(const RowCircles& c, float half_width, const Quarter& q) const {
     const Band band(*this, c, half_width);
     RowF sum{0.0f};
-    const std::int32_t end = half();
     NANET_ROLLED
-    for (std::int32_t i = 0; i < end; i += 4) {
+    for (std::int32_t i = q.from; i < q.to; i += 4) {
       float x[4], y[4], per[4];
-      Row::four(hits.x + from + i, x);
-      Row::four(hits.y + from + i, y);
-      Row::four(hits.per + from + i, per);
+      Row::four(hits.x + i, x);
+      Row::four(hits.y + i, y);
+      Row::four(hits.per + i, per);
       RowF product{1.0f};
       NANET_UNROLLED
       for (int k = 0; k < 4; ++k)
@@ -163,11 +244,11 @@ struct MultiringSearch {
     }
     return sum;
   }
-  NANET_HD RowF gain_of(const RowCircles& a, const RowCircles& b, float half_width) const {
+  NANET_HD RowF gain_of(const RowCircles& a, const RowCircles& b, float half_width, const Quarter& q) const {
     const Band one(*this, a, half_width), other(*this, b, half_width);
     RowF sum{0.0f};
     NANET_ROLLED
-    for (std::int32_t i = 0; i < 4 * fours; i += 4) {
+    for (std::int32_t i = q.from; i < q.to; i += 4) {
       RowF product{1.0f};
       NANET_UNROLLED
       for (std::int32_t k = i; k < i + 4; ++k) {
@@ -181,12 +262,40 @@ struct MultiringSearch {
     return sum;
   }
 
-  // Normal equations of off = c ux + s uy + ur. (c, s): direction of a hit from the centre, here times r. A
-  // small diagonal term keeps a ring without hits in place.
+  // Normal equations of off = c ux + s uy + ur. (c, s): direction of a hit from the centre, here times r.
   template <class V>
   struct Sums {
     using VF = typename V::F;
-    VF w{1e-3f}, c{0.0f}, s{0.0f}, cc{0.0f}, cs{0.0f}, ss{0.0f}, off{0.0f}, off_c{0.0f}, off_s{0.0f};
+    static constexpr int words = pair_words / 2;
+    VF w{0.0f}, c{0.0f}, s{0.0f}, cc{0.0f}, cs{0.0f}, ss{0.0f}, off{0.0f}, off_c{0.0f}, off_s{0.0f};
+    // Calls f(number, sum).
+    template <class Of>
+    NANET_HD void each(const Of& f) {
+      int i = 0;
+      for (VF* v : {&w, &c, &s, &cc, &cs, &ss, &off, &off_c, &off_s}) f(i++, *v);
+    }
+    NANET_HD void add(const Sums& of) {
+      w = w + of.w;
+      c = c + of.c;
+      s = s + of.s;
+      cc = cc + of.cc;
+      cs = cs + of.cs;
+      ss = ss + of.ss;
+      off = off + of.off;
+      off_c = off_c + of.off_c;
+      off_s = off_s + of.off_s;
+    }
+    NANET_HD void set(const typename V::M& here, const Sums& of) {
+      w = V::select(here, of.w, w);
+      c = V::select(here, of.c, c);
+      s = V::select(here, of.s, s);
+      cc = V::select(here, of.cc, cc);
+      cs = V::select(here, of.cs, cs);
+      ss = V::select(here, of.ss, ss);
+      off = V::select(here, of.off, off);
+      off_c = V::select(here, of.off_c, off_c);
+      off_s = V::select(here, of.off_s, off_s);
+    }
     NANET_HD void add(const VF& weight, const VF& dx, const VF& dy, const VF& distance_off) {
       const VF wc = weight * dx, ws = weight * dy, wo = weight * distance_off;
       w = w + weight;
@@ -210,11 +319,9 @@ struct MultiringSearch {
       V::set_part(off_c, part, of.off_c);
       V::set_part(off_s, part, of.off_s);
     }
-    NANET_HD void join() {
-      for (VF* v : {&w, &c, &s, &cc, &cs, &ss, &off, &off_c, &off_s}) *v = *v + V::other_half(*v);
-    }
+    // Small diagonal terms keep a ring without hits in place.
     NANET_HD void solve(LaneCircles<V>& circle, float least, float most) const {
-      const VF per_r = V::reciprocal(circle.r), per_r2 = per_r * per_r, per_w = V::reciprocal(w);
+      const VF per_r = V::reciprocal(circle.r), per_r2 = per_r * per_r, per_w = V::reciprocal(w + VF(2e-3f));
       const VF sc = c * per_r, sn = s * per_r;
       const VF mc = sc * per_w, ms = sn * per_w;
       const VF a = V::fma(cc, per_r2, V::fma(-sc, mc, VF(0.02f)));
@@ -231,16 +338,15 @@ struct MultiringSearch {
     NANET_HD static VF limit(const VF& v) { return V::min(V::max(v, VF(-25.0f)), VF(25.0f)); }
   };
 
-  NANET_HD Sums<Row> sums_of(const RowCircles& c, float half_width, std::int32_t from) const {
+  NANET_HD Sums<Row> sums_of(const RowCircles& c, float half_width, const Quarter& q) const {
     const Band band(*this, c, half_width);
     Sums<Row> sums;
-    const std::int32_t end = half();
     NANET_ROLLED
-    for (std::int32_t i = 0; i < end; i += 4) {
+    for (std::int32_t i = q.from; i < q.to; i += 4) {
       float x[4], y[4], per[4];
-      Row::four(hits.x + from + i, x);
-      Row::four(hits.y + from + i, y);
-      Row::four(hits.per + from + i, per);
+      Row::four(hits.x + i, x);
+      Row::four(hits.y + i, y);
+      Row::four(hits.per + i, per);
       NANET_UNROLLED
       for (int k = 0; k < 4; ++k) {
         const RowF dx = RowF(x[k]) - c.x, dy = RowF(y[k]) - c.y;
@@ -251,11 +357,11 @@ struct MultiringSearch {
     }
     return sums;
   }
-  NANET_HD void pair_sums(const RowCircles& a, const RowCircles& b, float half_width, Sums<Row>& of_a,
-                          Sums<Row>& of_b) const {
+  NANET_HD void pair_sums(const RowCircles& a, const RowCircles& b, float half_width, const Quarter& q,
+                          Sums<Row>& of_a, Sums<Row>& of_b) const {
     const Band one(*this, a, half_width), other(*this, b, half_width);
     NANET_ROLLED
-    for (std::int32_t i = 0; i < 4 * fours; i += 2) {
+    for (std::int32_t i = q.from; i < q.to; i += 2) {
       NANET_UNROLLED
       for (std::int32_t k = i; k < i + 2; ++k) {
         const RowF x{hits.x[k]}, y{hits.y[k]}, per{hits.per[k]};

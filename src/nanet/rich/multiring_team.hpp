@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MULTIRING by several units (warps of a GPU), for the time of one event: a unit per round of seeds, per
-// candidate and per ring. Same bits as by one.
+// MULTIRING by several units (warps of a GPU), for the time of one event: a unit per round of seeds, per half
+// of a state's candidates, per candidate and per ring, and up to four per pair of rings. Same bits as by one.
 #pragma once
 
 #include "nanet/rich/multiring.hpp"
@@ -14,15 +14,30 @@ struct MultiringTeamMemory {
   static constexpr int pieces = Multiring::max_breadth * Multiring::rounds;
   static constexpr int ring_count = static_cast<int>(max_rings);
   static constexpr int pairs = ring_count + ring_count * (ring_count - 1) / 2;  // of put_pair()
+  static constexpr int split_pairs = 2;  // up to so many are searched by several units each
 
   Multiring::Board board;
   State state[2][slots];  // of a level by candidate, and of the level before
   std::int32_t open[slots];
-  std::uint32_t candidates[Multiring::max_breadth];  // one bit per candidate of a state
-  alignas(64) float circle[pieces][4][lane_count];   // seeds: x, y, r in mm, and gain
+  struct Circles {
+    alignas(64) float x[lane_count], y[lane_count], r[lane_count], gain[lane_count];
+  };
+  union {
+    Circles seeds[pieces];
+    // Of a pair of rings, by quarter of the hits.
+    struct {
+      alignas(64) float sums[quarters][pair_words][lane_count], gain[quarters][lane_count];
+    } pair_search;
+  };
+  Circles refined[Multiring::max_breadth];  // candidates of a state, in lanes 0 - 15
   // By lane: of a candidate that was tried its promise, the value of its state, and the value of both; of a
   // pair that was tried its value. Others: MultiringEvent::nothing.
   alignas(64) float promise[lane_count], before[lane_count], value[lane_count], pair_value[lane_count];
+  alignas(64) float crowded[lane_count];  // by ring: 1 or 0
+  struct Found {
+    Circle3 ring[2];
+    bool any;
+  } found[split_pairs];
   State pair[pairs];
   std::int32_t total[2][max_rings][8];
 };
@@ -75,6 +90,7 @@ class MultiringTeamEvent : private MultiringEvent<L, Team> {
   using Event::save;
   using Event::take;
   using Event::team_;
+  using typename Event::M;
 
   NANET_HD Multiring::Kept& kept() const { return b_.kept; }
   // Runs of(i) for i < n, i by unit.
@@ -92,8 +108,7 @@ class MultiringTeamEvent : private MultiringEvent<L, Team> {
       this->sum_rings();
       save(m_.state[1][0], 0.0f);
       this->put(m_.open[0], look_beside(-1, -1));
-      L::store(m_.promise, F(Event::nothing));
-      L::store(m_.value, F(Event::nothing));
+      for (float* all : {m_.promise, m_.before, m_.value}) L::store(all, F(Event::nothing));
     }
     meet();
     int states = 1;
@@ -102,17 +117,19 @@ class MultiringTeamEvent : private MultiringEvent<L, Team> {
     for (unsigned level = 0; level < max_rings; ++level) {
       const State* const now = m_.state[~level & 1u];
       State* const next = m_.state[level & 1u];
-      const std::uint32_t candidates = candidates_of(now, slots, states, this->cost_of(level));
-      share(Memory::slots, [&](int c) {
+      find_circles(now, slots, states, this->cost_of(level));
+      share(breadth_ * Multiring::ways, [&](int c) {
         float promise = Event::nothing, before = 0.0f, v = Event::nothing;
-        if (candidates >> c & 1u) {
-          const Multiring::Candidate more = b_.candidate[c];
-          const State& from = now[slots >> 4 * more.state & 15u];
-          promise = more.promise;
+        const int i = c / Multiring::ways;
+        if (i < states) {
+          const State& from = now[slots >> 4 * i & 15u];
           before = from.value;
+          Circle3 more{};
+          const float gain = candidate(i, c % Multiring::ways, more);
+          if (gain > Event::nothing) promise = before - this->cost_of(level) + gain;
           if (promise >= before - Event::patience) {
-            take(from);
-            v = this->with(more.circle);
+            this->take_rings(from);
+            v = this->with(more, 0);
             save(next[c], v);
             if (v > before && level + 1 < max_rings) this->put(m_.open[c], look_beside(-1, -1));
           }
@@ -121,12 +138,13 @@ class MultiringTeamEvent : private MultiringEvent<L, Team> {
         L::put(m_.before + c, before);
         L::put(m_.value + c, v);
       });
-      states = found(next, slots);
+      states = found(next, slots, static_cast<int>(level) + 1);
       if (states == 0) break;
     }
   }
-  // One bit per candidate; of each state the hits are open in the scratch of the unit of its slot.
-  NANET_HD std::uint32_t candidates_of(const State* now, std::uint32_t slots, int states, float cost) {
+  // Circles for one more ring in addition to those of each state; of each state the hits are open in the
+  // scratch of the unit of its slot.
+  NANET_HD void find_circles(const State* now, std::uint32_t slots, int states, float cost) {
     const auto hits = [&](int i) -> const MultiringHits& { return scratch_[slots >> 4 * i & 15u].hits; };
     const auto open = [&](int i) { return m_.open[slots >> 4 * i & 15u]; };
     share(states * Multiring::rounds, [&](int p) {
@@ -134,106 +152,137 @@ class MultiringTeamEvent : private MultiringEvent<L, Team> {
       if (open(i) < 3) return;
       LaneCircles<L> c;
       const F gain = this->seeds(hits(i), p / states, open(i), c);
-      float* const at = m_.circle[p][0];
-      L::store(at, c.x);
-      L::store(at + lane_count, c.y);
-      L::store(at + 2 * lane_count, c.r);
-      L::store(at + 3 * lane_count, gain);
+      Memory::Circles& to = m_.seeds[p];
+      L::store(to.x, c.x);
+      L::store(to.y, c.y);
+      L::store(to.r, c.r);
+      L::store(to.gain, gain);
     });
-    share(states, [&](int i) {
-      std::uint32_t candidates = 0;
+    share(2 * states, [&](int p) {
+      const int i = p % states, half = p / states;
+      LaneCircles<L> best = this->no_circles();
+      F best_gain{Event::nothing};
       if (open(i) >= 3) {
-        LaneCircles<L> best = this->no_circles();
-        F best_gain{Event::nothing};
         NANET_ROLLED
         for (int round = 0; round < Multiring::rounds; ++round) {
-          const float* const at = m_.circle[round * states + i][0];
-          const LaneCircles<L> c{L::load(at), L::load(at + lane_count), L::load(at + 2 * lane_count)};
-          Event::better_of(best, best_gain, c, L::load(at + 3 * lane_count));
+          const Memory::Circles& of = m_.seeds[round * states + i];
+          const LaneCircles<L> c{L::load(of.x), L::load(of.y), L::load(of.r)};
+          Event::better_of(best, best_gain, c, L::load(of.gain));
         }
-        candidates = this->choose(hits(i), best, best_gain, i, now[slots >> 4 * i & 15u].value, cost);
+        Event::better_half(best, best_gain);
+        // Four lanes hold the same circle, one of this half.
+        const I from = (L::lane() & I(7)) + I(8 * half);
+        best = {L::shuffle(best.x, from), L::shuffle(best.y, from), L::shuffle(best.r, from)};
+        const float most = L::max(best_gain), worth = now[slots >> 4 * i & 15u].value;
+        best_gain = L::shuffle(best_gain, from);
+        if (worth - cost + most > worth - Event::patience)
+          this->template refine<MultiringSearch<L>::Shared::by_four>(hits(i), best, best_gain);
+        else
+          best_gain = F(Event::nothing);
       }
-      this->put(m_.candidates[i], candidates);
+      Memory::Circles& to = m_.refined[i];
+      const M here = (L::lane() >> 3) == I(half);
+      L::store(to.x, best.x, here);
+      L::store(to.y, best.y, here);
+      L::store(to.r, best.r, here);
+      L::store(to.gain, best_gain, here);
     });
-    std::uint32_t candidates = 0;
-    NANET_ROLLED
-    for (int i = 0; i < states; ++i) candidates |= m_.candidates[i];
-    return candidates;
   }
-  // Best new states of a level, best first, in `slots`; their number. All units compute the same.
-  NANET_HD int found(const State* next, std::uint32_t& slots) {
-    F promise = L::load(m_.promise), good{Event::nothing};
-    const F before = L::load(m_.before), value = L::load(m_.value);
-    int states = 0;
+  // The best circle of a state, or the best unlike it. Returns its gain; `nothing`: there is none.
+  NANET_HD float candidate(int state, int way, Circle3& c) const {
+    const Memory::Circles& of = m_.refined[state];
+    const LaneCircles<L> all{L::load(of.x), L::load(of.y), L::load(of.r)};
+    F gain = L::select(L::lane() < I(16), L::load(of.gain), F(Event::nothing));
+    float most = Event::nothing;
     NANET_ROLLED
-    while (states < breadth_) {
-      const float most = L::max(promise);
+    for (int i = 0; i <= way; ++i) {
+      most = Event::pick(all, gain, c);
       if (!(most > Event::nothing)) break;
-      const int c = first_lane<L>(promise == F(most));
-      const typename Event::M here = L::lane() == I(c);
-      promise = L::select(here, F(Event::nothing), promise);
-      const float from = L::at(before, c), v = L::at(value, c);
-      if (most < from - Event::patience) break;
-      const bool gains = v > from;
-      if (gains && L::any((good > F(v - 0.05f)) & (good < F(v + 0.05f)))) continue;
-      if (this->lead()) this->note(next[c].count, v);
-      if (!gains) continue;
-      good = L::select(here, value, good);
-      ++states;
+    }
+    return most;
+  }
+  // Best new states of a level, with `count` rings, best first, in `slots`; their number. A lane per
+  // candidate; all units compute the same.
+  NANET_HD int found(const State* next, std::uint32_t& slots, int count) {
+    const F promise = L::load(m_.promise), before = L::load(m_.before), value = L::load(m_.value);
+    float values[Memory::slots], promises[Memory::slots];
+    NANET_UNROLLED
+    for (int c = 0; c < Memory::slots; c += 4) {
+      four(m_.promise + c, promises + c);
+      four(m_.value + c, values + c);
+    }
+    // Per candidate, a bit for each that is more promising, is better, has nearly the same value.
+    const F low = value - F(0.05f), high = value + F(0.05f);
+    I earlier{0}, above{0}, alike{0}, own{0};
+    NANET_UNROLLED
+    for (int c = 0; c < Memory::slots; ++c) {
+      const F p{promises[c]}, v{values[c]};
+      const I bit{1 << c};
+      const M is_before = L::lane() > I(c);
+      earlier = earlier | L::select((p > promise) | ((p == promise) & is_before), bit, I(0));
+      above = above | L::select((v > value) | ((v == value) & is_before), bit, I(0));
+      alike = alike | L::select((v > low) & (v < high), bit, I(0));
+      own = own | L::select(L::lane() == I(c), bit, I(0));
+    }
+    // A unit alone stops at the first hopeless candidate.
+    const M hopeless = promise < before - F(Event::patience);
+    const I all_hopeless{static_cast<std::int32_t>(L::ballot(hopeless))};
+    const M tried = (promise > F(Event::nothing)) & (((earlier | own) & all_hopeless) == I(0));
+    const M gains = tried & (value > before);
+    const I gaining{static_cast<std::int32_t>(L::ballot(gains))};
+    const I rank = L::popcount(earlier & gaining);
+    std::int32_t good = 0;
+    if (L::any(gains & ((alike & earlier & gaining) > I(0)))) {
+      NANET_ROLLED
+      for (int r = 0; r < Memory::slots; ++r) {
+        if (Event::popcount(good) == breadth_) break;
+        good |= static_cast<std::int32_t>(L::ballot(gains & (rank == I(r)) & ((alike & I(good)) == I(0))));
+      }
+    } else {
+      good = static_cast<std::int32_t>(L::ballot(gains & (rank < I(breadth_))));
+    }
+    const M chosen = (own & I(good)) > I(0);
+    if (this->lead()) {
+      const M noted = tried & (chosen | !gains) & (L::popcount(earlier & I(good)) < I(breadth_));
+      this->note(count, L::max(L::select(noted, value, F(Event::nothing))));
     }
     slots = 0;
-    float first = 0.0f;
-    int chosen = 0;
+    if (good == 0) return 0;
+    const float first = L::max(L::select(chosen, value, F(Event::nothing)));
+    const M stays = chosen & !(value < F(first - Event::margin));
+    const I place = L::popcount(above & I(good));
+    const int states = Event::popcount(L::ballot(stays));
     NANET_ROLLED
-    for (; chosen < states; ++chosen) {
-      const float most = L::max(good);
-      const int c = first_lane<L>(good == F(most));
-      if (chosen == 0) first = most;
-      if (most < first - Event::margin) break;
-      good = L::select(L::lane() == I(c), F(Event::nothing), good);
-      slots |= static_cast<std::uint32_t>(c) << 4 * chosen;
-    }
-    if (chosen > 0 && this->lead() && first > kept().best.value) Event::copy(next[slots & 15u], kept().best);
-    return chosen;
+    for (int i = 0; i < states; ++i)
+      slots |= static_cast<std::uint32_t>(first_lane<L>(stays & (place == I(i)))) << 4 * i;
+    if (this->lead() && first > kept().best.value) Event::copy(next[slots & 15u], kept().best);
+    return states;
+  }
+  NANET_HD static void four(const float* from, float* to) {
+    float v[4];
+    L::four(from, v);
+    for (int k = 0; k < 4; ++k) to[k] = v[k];
   }
 
   // As Event::split(), all pairs from the same set at once: those before the first better one are rejected,
   // those behind it start from the better set.
   NANET_HD void split() {
-    constexpr int single = Memory::ring_count;
-    if (this->lead()) L::store(m_.pair_value, F(Event::nothing));
-    meet();
     for (int from = 0;;) {
-      const float best = kept().best.value;
-      bool in_hand = true;
-      for (int p = from + team_.index(); p < Memory::pairs; p += team_.size()) {
-        if (!in_hand) take(kept().best);
-        int a = p, b = p;
-        bool tries;
-        if (p < single) {
-          tries = p < count_ && this->crowded(p);
-        } else {
-          int rest = p - single;
-          for (a = 0; rest >= single - 1 - a; ++a) rest -= single - 1 - a;
-          b = a + 1 + rest;
-          tries = b < count_ && this->adjacent(a, b);
-        }
-        float v = Event::nothing;
-        if (tries) {
-          in_hand = false;
-          if (this->put_pair(a, b, v)) save(m_.pair[p], v);
-        }
-        L::put(m_.pair_value + p, v);
-      }
+      share(count_, [&](int k) { L::put(m_.crowded + k, this->crowded(k) ? 1.0f : 0.0f); });
+      const std::uint32_t tried = pairs_to_try() & ~0u << from;
+      if (tried == 0) return;
+      if (this->lead()) L::store(m_.pair_value, F(Event::nothing));
       meet();
+      if (Event::popcount(tried) <= Memory::split_pairs && team_.size() >= Memory::split_pairs)
+        try_together(tried);
+      else
+        try_apart(tried);
+      const float best = kept().best.value;
       const F value = L::load(m_.pair_value);
-      const std::uint32_t all = L::ballot(value > F(Event::nothing)) & ~0u << from;
-      if (all == 0) {
-        if (!in_hand) take(kept().best);
-        return;
-      }
-      const std::uint32_t gains = L::ballot(value > F(best + Event::better)) & all;
+      const std::uint32_t all = L::ballot(value > F(Event::nothing)),
+                          gains = L::ballot(value > F(best + Event::better)) & all;
       const int winner = gains ? lowest_bit(gains) : Memory::pairs;
+      meet();
       if (this->lead()) {
         for (std::uint32_t rest = all; rest; rest &= rest - 1) {
           const int p = lowest_bit(rest);
@@ -246,6 +295,93 @@ class MultiringTeamEvent : private MultiringEvent<L, Team> {
       if (!gains) return;
       from = winner + 1;
     }
+  }
+  // A bit per pair to try. All units compute the same.
+  NANET_HD std::uint32_t pairs_to_try() const {
+    // Pairs by number, as split() of a unit alone tries them: each ring alone, then a < b.
+    static_assert(Memory::ring_count == 4);
+    static constexpr std::int32_t first[lane_count] = {0, 1, 2, 3, 0, 0, 0, 1, 1, 2},
+                                  second[lane_count] = {0, 1, 2, 3, 1, 2, 3, 2, 3, 3};
+    const I a = L::gather(first, L::lane()), b = L::gather(second, L::lane());
+    const M near = this->adjacent(rings_at(a), rings_at(b)), crowded = L::load(m_.crowded) > F(0.0f);
+    return L::ballot((L::lane() < I(Memory::pairs)) & (b < I(count_)) &
+                     (((a == b) & crowded) | ((a < b) & near)));
+  }
+  NANET_HD LaneCircles<L> rings_at(const I& k) const {
+    return {L::gather(s_.x, k), L::gather(s_.y, k), L::gather(s_.r, k)};
+  }
+  NANET_HD static void rings_of(int pair, int& a, int& b) {
+    a = b = pair;
+    if (pair < Memory::ring_count) return;
+    int rest = pair - Memory::ring_count;
+    for (a = 0; rest >= Memory::ring_count - 1 - a; ++a) rest -= Memory::ring_count - 1 - a;
+    b = a + 1 + rest;
+  }
+  // A unit per pair.
+  NANET_HD void try_apart(std::uint32_t tried) {
+    bool in_hand = true;
+    int i = 0;
+    NANET_ROLLED
+    for (; tried; tried &= tried - 1, ++i) {
+      if (i % team_.size() != team_.index()) continue;
+      if (!in_hand) take(kept().best);
+      in_hand = false;
+      const int p = lowest_bit(tried);
+      int a, b;
+      rings_of(p, a, b);
+      float v;
+      if (!this->put_pair(a, b, v)) continue;
+      save(m_.pair[p], v);
+      L::put(m_.pair_value + p, v);
+    }
+    meet();
+  }
+  // Up to four units search for a pair, one after the other; then each pair is polished by a unit.
+  NANET_HD void try_together(std::uint32_t tried) {
+    const int units = team_.size() < quarters ? team_.size() : quarters;
+    int i = 0;
+    NANET_ROLLED
+    for (std::uint32_t rest = tried; rest; rest &= rest - 1, ++i) {
+      auto& shared = m_.pair_search;
+      int a, b;
+      rings_of(lowest_bit(rest), a, b);
+      const bool works = team_.index() < units;
+      LaneCircles<L> pair[2];
+      const MultiringSearch<L> search = this->search_over(s_.hits);
+      if (works) {
+        this->pairs_beside(a, b, pair);
+        look_beside(a, b);
+        NANET_ROLLED
+        for (int q = team_.index(); q < quarters; q += units)
+          search.pair_sums(pair, this->pair_step_width(), q, shared.sums[q][0], false);
+      }
+      meet();
+      if (works) {
+        search.template step_pair<quarters>(pair, shared.sums[0][0]);
+        NANET_ROLLED
+        for (int q = team_.index(); q < quarters; q += units)
+          L::store(shared.gain[q], search.gain(pair, this->pair_gain_width(), q));
+      }
+      meet();
+      if (team_.index() != i) continue;
+      F gain{0.0f};
+      NANET_ROLLED
+      for (int q = 0; q < quarters; ++q) gain = gain + L::load(shared.gain[q]);
+      Circle3 ring[2] = {};
+      this->put(m_.found[i].any, this->best_pair(pair, gain, ring));
+      for (int k = 0; k < 2; ++k) this->put(m_.found[i].ring[k], ring[k]);
+    }
+    L::sync();
+    if (team_.index() < i && m_.found[team_.index()].any) {
+      if (team_.index() == 1) tried &= tried - 1;
+      const int p = lowest_bit(tried);
+      int a, b;
+      rings_of(p, a, b);
+      const float v = this->with_pair(a, b, m_.found[team_.index()].ring);
+      save(m_.pair[p], v);
+      L::put(m_.pair_value + p, v);
+    }
+    meet();
   }
 
   Scratch* const scratch_;

@@ -347,6 +347,27 @@ TEST(Multiring, EventsWithoutATrialHoldNoCleanRing) {
 }
 
 // The order of the hits determines the first triplets, but hardly the result.
+TEST(Multiring, EventsWithMoreHitsThanARingHasAreSearched) {
+  const Geometry geometry = Geometry::make();
+  std::vector<Point> plane(geometry.common.begin(), geometry.common.end());
+  EXPECT_EQ(hits_beyond_one_ring(Multiring::Parameters{}), 21u);
+  Multiring::Parameters all[4];
+  all[1].yield = 5.0f;
+  all[2].min_hits = 40;
+  all[3].yield = 90.0f;
+  const auto scratch = std::make_unique<Multiring::Scratch>();
+  for (const auto& parameters : all) {
+    const std::uint32_t from = hits_beyond_one_ring(parameters);
+    std::vector<PmId> pm;
+    for (std::uint32_t hits = 1; hits <= max_event_hits + 2; ++hits) {
+      pm.push_back(static_cast<PmId>(hits * 7));
+      MultiringEvent<HostLanes> event(parameters, {pm.data(), hits}, plane.data(), *scratch, scratch->board);
+      if (event.begin() || hits < from) continue;
+      ADD_FAILURE() << hits << " of " << from;
+    }
+  }
+}
+
 TEST(Multiring, OrderOfHitsHardlyMatters) {
   const TestEvents events = TestEvents::generate(ring_mix, 1, 2000, 8);
   TestEvents shuffled;

@@ -19,22 +19,28 @@ struct TeamOf<rich::Multiring> {
   __host__ __device__ static unsigned size(const rich::Multiring& algorithm) {
     return algorithm.parameters.breadth * rich::Multiring::ways;
   }
-  // Out of line: each role of a block has its own code, and the registers it needs.
-  __device__ __noinline__ static bool begin(const rich::Multiring& algorithm, const rich::EventView& event,
-                                            const rich::Point* plane, Scratch& scratch, rich::Rings& rings) {
+  __host__ static std::uint32_t hits(const rich::Multiring& algorithm) {
+    return rich::hits_beyond_one_ring(algorithm.parameters);
+  }
+  // Inlined into the kernel, whose parameters then are operands of its instructions: by reference, each use
+  // would load them.
+  __device__ __forceinline__ static bool begin(const rich::Multiring& algorithm, const rich::EventView& event,
+                                               const rich::Point* plane, Scratch& scratch,
+                                               rich::Rings& rings) {
     Alone in_hand(algorithm.parameters, event, plane, scratch, scratch.board);
     if (in_hand.begin()) return true;
     in_hand.end(rings);
     return false;
   }
+  // Out of line: seldom called.
   __device__ __noinline__ static void alone(const rich::Multiring& algorithm, const rich::EventView& event,
                                             const rich::Point* plane, Scratch& scratch, rich::Rings& rings) {
     Alone(algorithm.parameters, event, plane, scratch, scratch.board).run(rings, true);
   }
-  __device__ __noinline__ static void run(const rich::Multiring& algorithm, const rich::EventView& event,
-                                          const rich::Point* plane, Scratch* scratch, rich::Rings& rings,
-                                          const Team& team, bool unsettled = true) {
-    rich::MultiringTeamEvent<rich::DeviceLanes, Team>(algorithm.parameters, event, plane, scratch, team)
+  __device__ __forceinline__ static void run(const rich::Multiring& algorithm, const rich::EventView& event,
+                                             const rich::Point* plane, Scratch* scratch, rich::Rings& rings,
+                                             const Team& team, bool unsettled = true) {
+    rich::MultiringTeamEvent<rich::LatencyLanes, Team>(algorithm.parameters, event, plane, scratch, team)
         .run(rings, unsettled);
   }
 };

@@ -17,7 +17,7 @@ struct TeamShared {
 };
 
 static __global__ void __launch_bounds__(32 * team_warps, 3)
-    multiring_team(const rich::Multiring algorithm, const DeviceBatch batch,
+    multiring_team(const __grid_constant__ rich::Multiring algorithm, const DeviceBatch batch,
                    const trigger::DecisionOptions decision) {
   using Team = TeamOf<rich::Multiring>;
   extern __shared__ __align__(128) unsigned char memory[];

@@ -8,6 +8,7 @@ namespace nanet::gpu {
 // that rich/algorithms.list names:
 //   struct Memory;                                     in shared memory, per team
 //   size(algorithm)                                    warps of a team
+//   hits(algorithm)                                    from so many on, begin() is always true
 //   begin(algorithm, event, plane, scratch, rings)     one warp; true: a search is needed
 //   alone(algorithm, event, plane, scratch, rings)     the rest of such an event, by one warp
 //   run(algorithm, event, plane, scratch, rings, team) the same by a team; scratch: of its warps
@@ -24,7 +25,10 @@ struct WarpTeam {
   M* memory;
   unsigned first, warps, barrier;
 
-  __device__ int index() const { return static_cast<int>(threadIdx.x / 32 - first); }
+  // Of the first lane, so that the compiler knows it to be uniform.
+  __device__ int index() const {
+    return static_cast<int>(__shfl_sync(0xFFFFFFFFu, threadIdx.x / 32, 0) - first);
+  }
   __device__ int size() const { return static_cast<int>(warps); }
   __device__ void sync() const {
     __syncwarp();

@@ -488,6 +488,12 @@ FrameKernel frame_kernel() {
       else
         return 0u;
     };
+    kernel.team_hits = [](const void* value) {
+      if constexpr (TeamOf<A>::used)
+        return TeamOf<A>::hits(*static_cast<const A*>(value));
+      else
+        return ~std::uint32_t{0};
+    };
     kernel.serving_bytes = ServingMemory<A>::bytes;
   }
   return kernel;

@@ -107,8 +107,9 @@ struct Resident {
   // Task queue: blocks 1 .. owner_blocks write it, the serving kernel reads it. Serving blocks from
   // first_team_block on hold teams (0: none); the blocks before write the second ring.
   std::uint32_t owner_blocks = 0, first_team_block = 0;
-  std::uint32_t task_bits = 0;           // the ring has 2^task_bits entries
-  std::uint32_t task_hits_capacity = 0;  // hits per owner block
+  std::uint32_t team_hits = ~std::uint32_t{0};  // events of so many hits go to the second ring at once
+  std::uint32_t task_bits = 0;                  // the ring has 2^task_bits entries
+  std::uint32_t task_hits_capacity = 0;         // hits per owner block
   Task* tasks = nullptr;
   Task* team_tasks = nullptr;
   PmId* task_hits = nullptr;            // per owner block, task_hits_capacity apart
@@ -145,7 +146,8 @@ struct FrameKernel {
   // Serving kernel, to which the resident one hands the events of its frames; null: it reconstructs them.
   const void* serving;
   unsigned serving_threads;
-  unsigned (*team_warps)(const void* value);  // value: of the algorithm; 0: it has no teams
+  unsigned (*team_warps)(const void* value);      // value: of the algorithm; 0: it has no teams
+  std::uint32_t (*team_hits)(const void* value);  // from so many hits on, an event needs a team
   std::size_t (*serving_bytes)(unsigned threads, unsigned team_warps);
 };
 // nullptr if the algorithm has no kernel.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Task queue: the block that builds a frame writes one task per event; warps of the serving kernel
 // (serving.cuh) reconstruct them. A frame then takes as long as its longest event, not the sum on one
-// multiprocessor.
+// multiprocessor. Events with so many hits that they need a search go to the teams' ring at once.
 #pragma once
 
 #include <cstring>
@@ -43,10 +43,13 @@ struct RemoteReconstruct {
   // Reconstructs events from .. from + n - 1 of the tables; pm[0 .. hits - 1] is in use. All threads.
   __device__ void reconstruct(const Tables& tables, std::uint32_t hits, std::uint32_t from, std::uint32_t n,
                               bool incomplete) const {
-    __shared__ std::uint64_t begin;
-    if (threadIdx.x == 0)
-      begin = atomicAdd(reinterpret_cast<unsigned long long*>(&r.state->tasks_written),
-                        static_cast<unsigned long long>(n));
+    const auto searched = [&](std::uint32_t i) { return tables.event[from + i].hits >= r.team_hits; };
+    const auto take_entry = [&](std::uint32_t i) -> std::uint64_t {
+      std::uint64_t& written = searched(i) ? r.state->team_tasks_written : r.state->tasks_written;
+      return atomicAdd(reinterpret_cast<unsigned long long*>(&written), 1ull);
+    };
+    // The copy of the hits hides the time of the atomic operation.
+    std::uint64_t entry = threadIdx.x < n ? take_entry(threadIdx.x) : 0;
     const std::uint32_t room = owner_block * r.task_hits_capacity;
     if (from == 0) {
       static_assert(2 * sizeof(PmId) == sizeof(std::uint32_t));
@@ -62,7 +65,8 @@ struct RemoteReconstruct {
       task.hits = event.hits;
       task.owner_block = static_cast<std::uint16_t>(owner_block);
       task.event = (from + i) | (incomplete || event.truncated ? Task::cut : 0);
-      write_task(r, r.tasks, begin + i, task);
+      if (i >= blockDim.x) entry = take_entry(i);
+      write_task(r, searched(i) ? r.team_tasks : r.tasks, entry, task);
     }
     if (threadIdx.x == 0) {
       answered += n;
