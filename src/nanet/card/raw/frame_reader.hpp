@@ -49,11 +49,12 @@ class alignas(64) FrameBatch {
   }
 
   // Prefetches the cache lines that the reading thread has written.
-  void fetch() const noexcept {
+  void fetch(bool /*payloads*/) const noexcept {
     __builtin_prefetch(&got_);
     for (std::size_t i = 0; i < room_; i += 2) __builtin_prefetch(&arrivals_[i]);
     for (std::size_t i = 0; parsed_ && i < room_; ++i) __builtin_prefetch(&parsed_[i]);
   }
+  bool copied() const noexcept { return false; }
   void fetch_to_write() noexcept { __builtin_prefetch(arrivals_.data(), 1); }
   // Prefetches the begin of frame i, if there is one.
   void fetch_frame(std::size_t i) const noexcept {

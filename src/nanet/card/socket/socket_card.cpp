@@ -147,7 +147,7 @@ class SocketPort final : public SoftwarePort {
       batch.datagrams(i, [&](std::span<const std::byte> datagram) {
         const SocketBatch::Validated* const validated = batch.validated(k++);
         packet(datagram, validated ? &validated->checked : nullptr, stamp,
-               validated ? validated->written : WrittenSegment{});
+               validated ? validated->written : WrittenSegment{.foreign = true});
       });
     }
     return stamp;

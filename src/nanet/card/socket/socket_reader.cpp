@@ -43,13 +43,19 @@ void SocketBatch::validate(const wire::mgp::Rules& rules, SegmentsAhead* ahead,
                            SegmentsAhead::Lane& lane) noexcept {
   std::span<std::uint32_t> room = listed_;
   const bool writes = ahead && ahead->begin(lane);
+  copied_ = writes;
   for (std::size_t i = 0; i < got_; ++i)
     datagrams(i, [&](std::span<const std::byte> datagram) {
-      if (checked_ == room_checked_) return;
+      if (checked_ == room_checked_) {
+        if (ahead) ahead->distrust();
+        copied_ = false;
+        return;
+      }
       Validated& v = validated_[checked_++];
       v.checked = wire::mgp::validate(datagram, rules, room);
       if (v.checked.index) room = room.subspan(v.checked.fragments);
-      v.written = writes ? ahead->write(lane, v.checked, datagram) : WrittenSegment{};
+      v.written = ahead ? ahead->write(lane, v.checked, datagram, writes) : WrittenSegment{};
+      copied_ &= v.written.n != WrittenSegment::none;
     });
   if (writes) SegmentsAhead::end(lane);
 }

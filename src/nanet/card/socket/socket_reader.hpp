@@ -45,13 +45,17 @@ class alignas(64) SocketBatch {
     if (trains_) return handed ? 1 : 4;
     return handed ? handed_at_once : most;
   }
-  // Prefetches all cache lines written by the reading thread; without it each access would miss.
-  void fetch() const noexcept {
+  // Prefetches all cache lines written by the reading thread; without it each access would miss. payloads:
+  // those of the first message, too.
+  void fetch(bool payloads) const noexcept {
     __builtin_prefetch(&got_);
     __builtin_prefetch(received_.data());
     __builtin_prefetch(validated_.get());
+    if (!payloads) return;
     for (std::size_t i = 0; i < fetched_bytes; i += 64) __builtin_prefetch(bytes_.get() + i);
   }
+  // validate() has copied all packets to their segments.
+  bool copied() const noexcept { return copied_; }
   // Prefetches the lines of the first message for writing; called once per use, before read().
   void fetch_to_write() noexcept {
     for (std::size_t i = 0; i < fetched_bytes; i += 64) __builtin_prefetch(bytes_.get() + i, 1);
@@ -92,7 +96,7 @@ class alignas(64) SocketBatch {
   // few cache sets.
   static constexpr std::size_t message_bytes = 65536, stride = message_bytes + 33 * 64;
 
-  static constexpr std::size_t most_segments = 64;  // of a train
+  static constexpr std::size_t most_segments = 128;  // of a train (Linux: UDP_MAX_SEGMENTS)
   // Fragments that validation lists, per message; the card's thread follows those of further datagrams.
   static constexpr std::size_t most_listed = 2 * wire::mgp::max_fragments;
 
@@ -112,7 +116,7 @@ class alignas(64) SocketBatch {
   std::size_t room_, room_checked_ = 0;
   alignas(64) std::size_t socket_ = 0, requested_ = 0, got_ = 0, checked_ = 0;
   Nanoseconds before_ = 0;
-  bool trains_ = false;
+  bool trains_ = false, copied_ = false;
   alignas(64) std::array<Received, most> received_{};
   alignas(64) std::size_t prepared_ = 0;
   std::array<mmsghdr, most> message_{};

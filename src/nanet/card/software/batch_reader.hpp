@@ -5,8 +5,9 @@
 // A Batch has: Source, a copyable handle; most, handed_at_once, first_request: numbers of packets to request;
 // read(source, index, requested): false if there was none; source(): that index; before(): a time before
 // read(); emptied(): everything that arrived before that time has been read; next_request(handed): packets to
-// request next; validate(rules, ahead, lane); fetch(), fetch_to_write(): prefetches; release(): its packets
-// are no longer used, called by the thread that reads.
+// request next; validate(rules, ahead, lane); copied(): the reading thread has copied all its packets to
+// their segments; fetch(payloads), fetch_to_write(): prefetches; release(): its packets are no longer used,
+// called by the thread that reads.
 #pragma once
 
 #include <algorithm>
@@ -101,6 +102,7 @@ class BatchReader {
     alignas(64) std::atomic<std::uint64_t> filled{0};
     alignas(64) std::atomic<std::uint64_t> emptied{0};
     std::jthread thread;
+    alignas(64) bool payloads = true;  // the card's thread is likely to read them
   };
 
   template <class F>
@@ -127,10 +129,12 @@ class BatchReader {
       for (const std::size_t s : lane->sources) stamp_[s] = empty_[s].at.load(std::memory_order_acquire);
       const std::uint64_t there = lane->filled.load(std::memory_order_acquire);
       const std::uint64_t from = lane->emptied.load(std::memory_order_relaxed);
-      if (from < there) lane->ring[from % ring_entries].fetch();
+      if (from < there) lane->ring[from % ring_entries].fetch(lane->payloads);
       for (std::uint64_t i = from; i < there; ++i) {
-        if (i + 1 < there) lane->ring[(i + 1) % ring_entries].fetch();
-        deliver(lane->ring[i % ring_entries], f);
+        if (i + 1 < there) lane->ring[(i + 1) % ring_entries].fetch(lane->payloads);
+        const Batch& batch = lane->ring[i % ring_entries];
+        deliver(batch, f);
+        lane->payloads = !batch.copied();
         lane->emptied.store(i + 1, std::memory_order_release);
       }
       for (const std::size_t s : lane->sources)

@@ -373,6 +373,9 @@ void FrameReceiver::open(Burst& burst, Frame frame, Nanoseconds stamp) noexcept 
   burst.next = frame + 1;
   table_.end = n + 1;
   if (!returned() || queue_is_full()) return overrun(n, frame, stamp);
+  // A reading thread may be writing a missing packet of the buffer's last number.
+  const bool whole = slot.used && slot.n + table_.slots() == n && slot.complete == expected_;
+  if (ahead_ && !whole && n >= table_.slots() && !ahead_->reserve(n)) return overrun(n, frame, stamp);
   events_[device].promise(2);  // receive done, send done
   if (slot.passed_late) {      // the buffer is back, so the consumer's late answer is final
     if (contract::Descriptor answer; contract::posted(view, slot.n, answer))
@@ -408,16 +411,19 @@ void FrameReceiver::place(Burst& burst, std::uint64_t n, unsigned b, const Check
     return lose(Lost::segment_overflow);
   std::byte* const segment = view.segment(view.buffer_of(n), b);
   const std::uint32_t at = board.bytes;
-  std::memcpy(segment + at, datagram.data(), header.length);
+  if (written_.foreign) {
+    spoil(n);
+    if (ahead_) ahead_->wait_for_owner(b);
+  }
+  const bool copied = written_.n == n && at == 0;
+  if (!copied) std::memcpy(segment + at, datagram.data(), header.length);
   board.bytes = static_cast<std::uint16_t>(end);
   contract::MailboxWriter& mailbox = events_[consumers_.device_of(n)].mailbox();
   const bool by_mailbox = mailbox && !merger_;  // a merged frame follows when it is closed
-  const bool written = written_.n == n && at == 0;
-  if (written_.foreign) spoil(n);
+  const bool written = copied && written_.in_mailbox;
   if (written) {
     board.units = written_.units;
     board.fragments = written_.fragments;
-    written_ = {};
   } else if (by_mailbox) {
     const std::uint32_t buffer = view.buffer_of(n);
     board.units =
@@ -427,6 +433,7 @@ void FrameReceiver::place(Burst& burst, std::uint64_t n, unsigned b, const Check
       mailbox.add(n, buffer, b, *index, at, header, checked.index);
     }
   }
+  if (copied) written_ = {};
   ++board.packets;
   board.flags |= header.flags;
   board.indices |= static_cast<std::uint16_t>(1u << header.index);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nanet/card/software/segments_ahead.hpp"
 
+#include <cstring>
+
 #include "nanet/contract/atomic.hpp"
 #include "nanet/contract/fragment_index.hpp"
 #include "nanet/os/affinity.hpp"
@@ -35,8 +37,56 @@ bool SegmentsAhead::returned(const contract::View& view, std::uint64_t n) const 
          (n < lap ? 0 : static_cast<std::uint32_t>(n - lap + 1));
 }
 
+const SegmentsAhead::Lane* SegmentsAhead::owner_lane(unsigned board) const noexcept {
+  const std::uint8_t number = owner_[board].lane.load(std::memory_order_seq_cst);
+  for (const Lane* lane : lanes_)
+    if (lane->number == number) return lane;
+  return nullptr;
+}
+
+void SegmentsAhead::wait_for_owner(unsigned board) const noexcept {
+  if (const Lane* const lane = owner_lane(board))
+    while (lane->writes.load(std::memory_order_seq_cst)) os::spin();
+}
+
+void SegmentsAhead::distrust() noexcept {
+  for (Owner& owner : owner_) owner.shared.store(true, std::memory_order_seq_cst);
+}
+
+bool SegmentsAhead::reserve(std::uint64_t n) noexcept {
+  const std::size_t slot = n & (slots_ - 1);
+  // Either the thread sees this, or this thread sees the thread's number.
+  least_[slot].store(n, std::memory_order_seq_cst);
+  for (unsigned b = 0; b < max_boards; ++b) {
+    const std::uint64_t up_to = owner_[b].up_to.load(std::memory_order_seq_cst);
+    if (up_to == 0 || up_to > n || ((up_to - 1) & (slots_ - 1)) != slot) continue;
+    const Lane* const lane = owner_lane(b);
+    if (lane && lane->writes.load(std::memory_order_seq_cst)) return false;
+  }
+  return true;
+}
+
+// Notes the packet; false if the thread has seen another one of its frame, or a later frame.
+bool SegmentsAhead::is_first_of_its_frame(Lane& lane, unsigned board, const wire::mgp::Header& header,
+                                          std::uint64_t burst) const noexcept {
+  if (burst != lane.burst) {
+    // The numbers half a turn away from the current one are free for later bursts.
+    constexpr unsigned half_turn = 128;
+    const auto at = static_cast<std::uint8_t>(burst >> base_bits);
+    const auto before = static_cast<std::uint8_t>(lane.burst == no_burst ? at - 1 : lane.burst >> base_bits);
+    for (auto number = static_cast<std::uint8_t>(before + half_turn);
+         number != static_cast<std::uint8_t>(at + half_turn);)
+      for (++number; auto& of_board : lane.newest) of_board[number] = -1;
+    lane.burst = burst;
+  }
+  std::int64_t& newest = lane.newest[board][header.burst];
+  if (std::int64_t{header.frame} <= newest) return false;
+  newest = header.frame;
+  return true;
+}
+
 WrittenSegment SegmentsAhead::write(Lane& lane, const wire::mgp::Checked& checked,
-                                    std::span<const std::byte> datagram) noexcept {
+                                    std::span<const std::byte> datagram, bool may_write) noexcept {
   const wire::mgp::Header& header = checked.header;
   if (checked.refusal != wire::mgp::Refusal::none || header.has(flag::sob | flag::eob)) return {};
   const unsigned b = header.board == merged_board ? 0 : header.board;
@@ -54,33 +104,34 @@ WrittenSegment SegmentsAhead::write(Lane& lane, const wire::mgp::Checked& checke
     other.foreign = !current || n < owner.up_to.load(std::memory_order_seq_cst);
     return other;
   }
-  if (!current || !dealing_.owns(header.frame)) return {};
-  if (burst != lane.burst) {
-    lane.burst = burst;
-    lane.newest.fill(-1);
-  }
-  if (std::int64_t{header.frame} <= lane.newest[b]) return {};
-  lane.newest[b] = header.frame;
-  if (header.index != 0 || !header.has(flag::last)) return {};
+  if (!is_first_of_its_frame(lane, b, header, burst)) return {};
+  if (!may_write || !current || !dealing_.owns(header.frame) || header.index != 0 || !header.has(flag::last))
+    return {};
   const contract::View& view = consumers_.view_of(n);
-  contract::MailboxWriter& mailbox = consumers_.events[consumers_.device_of(n)].mailbox();
   constexpr std::uint32_t step = contract::payload_alignment;
   const std::uint32_t bytes = (header.length + step - 1) / step * step;
-  if (!mailbox || b >= view.shape.boards || bytes > view.shape.segment_bytes || !mailbox.holds(bytes) ||
-      contract::mailbox_mark(n) == 0 || !returned(view, n))
-    return {};
+  if (b >= view.shape.boards || bytes > view.shape.segment_bytes || !returned(view, n)) return {};
   owner.up_to.store(n + 1, std::memory_order_seq_cst);
-  if (owner.shared.load(std::memory_order_seq_cst)) return {};
+  if (owner.shared.load(std::memory_order_seq_cst) ||
+      least_[n & (slots_ - 1)].load(std::memory_order_seq_cst) > n)
+    return {};
   const std::uint32_t buffer = view.buffer_of(n);
   WrittenSegment written;
   written.n = n;
-  written.units = static_cast<std::uint8_t>(mailbox.segment(n, buffer, b, datagram.data(), 0, bytes, true));
-  written.fragments = FrameTable::Slot::without_index;
-  if (view.shape.boards > contract::index_boards) return written;
-  contract::MailboxWriter::Index index;
-  mailbox.add(n, buffer, b, index, 0, header, checked.index);
-  const std::uint32_t fragments = mailbox.finish(n, buffer, b, index, datagram.data(), bytes);
-  if (fragments != contract::no_index) written.fragments = static_cast<std::uint8_t>(fragments);
+  contract::MailboxWriter& mailbox = consumers_.events[consumers_.device_of(n)].mailbox();
+  if (mailbox && mailbox.holds(bytes) && contract::mailbox_mark(n) != 0) {
+    written.in_mailbox = true;
+    written.units = static_cast<std::uint8_t>(mailbox.segment(n, buffer, b, datagram.data(), 0, bytes, true));
+    written.fragments = FrameTable::Slot::without_index;
+    if (view.shape.boards <= contract::index_boards) {
+      contract::MailboxWriter::Index index;
+      mailbox.add(n, buffer, b, index, 0, header, checked.index);
+      const std::uint32_t fragments = mailbox.finish(n, buffer, b, index, datagram.data(), bytes);
+      if (fragments != contract::no_index) written.fragments = static_cast<std::uint8_t>(fragments);
+    }
+  }
+  // After the mailbox, for which the consumer waits.
+  std::memcpy(view.segment(buffer, b), datagram.data(), header.length);
   return written;
 }
 

@@ -43,7 +43,7 @@ class AheadRig : public MailboxRig {
     h.bytes.resize(h.bytes.size() + readable_beyond);
     EXPECT_TRUE(ahead->begin(lanes[lane]));
     h.checked = wire::mgp::validate(h.datagram(), {}, h.listed);
-    h.written = ahead->write(lanes[lane], h.checked, h.datagram());
+    h.written = ahead->write(lanes[lane], h.checked, h.datagram(), true);
     SegmentsAhead::end(lanes[lane]);
     return h;
   }
@@ -180,15 +180,29 @@ TEST(SegmentsAhead, ANumberWithAnotherContentGoesWithoutMailbox) {
   rig.finish();
 }
 
-// Random packets, some of them hostile: whatever a consumer has seen in a segment with the mark of n is what
-// n has in the end, if n's event line announces it.
+// Bytes of a segment's packets; those between them mean nothing.
+std::vector<std::byte> packets_of(const std::byte* segment, std::uint32_t bytes) {
+  std::vector<std::byte> all;
+  for (std::uint32_t at = 0; at < bytes;) {
+    const std::uint32_t length = wire::mgp::decode_header(segment + at).length;
+    all.insert(all.end(), segment + at, segment + at + length);
+    at += (length + 15) / 16 * 16;
+  }
+  return all;
+}
+
+// Random packets, some of them hostile: CLOP and event are those of a card without reading threads; and
+// whatever a consumer has seen in a segment with the mark of n is what n has in the end, if n's event line
+// announces it.
 TEST(SegmentsAhead, KeepTheirContentUnderHostilePackets) {
   if (!contract::has_mailbox) GTEST_SKIP();
   std::mt19937 random(3);
   unsigned with = 0, without = 0;
   for (unsigned round = 0; round < 40; ++round) {
     AheadRig rig(rig_options(16));
+    MailboxRig plain(rig_options(16));
     rig.sobs();
+    plain.sobs();
     std::uint64_t k = 0;
     std::array<Sequence, 4> next{1, 1, 1, 1};
     std::map<std::pair<std::uint64_t, unsigned>, std::vector<std::byte>> seen;
@@ -214,14 +228,29 @@ TEST(SegmentsAhead, KeepTheirContentUnderHostilePackets) {
       for (auto& lane : way) {
         while (!lane.empty() && (lane.size() > 6 || random() % 4)) {
           rig.place(lane.front());
+          const Handed& h = lane.front();
+          plain.stream.receiver().checked_packet(h.datagram(), h.checked, WrittenSegment{}, plain.now);
           lane.erase(lane.begin());
         }
       }
       rig.expire(rig.now + 300);
+      plain.expire(plain.now + 300);
+      const auto expected = plain.take(0);
+      std::size_t i = 0;
       for (const Event& e : rig.take(0)) {
         contract::EventLine line;
         ASSERT_TRUE(rig.line(k++, line));
+        ASSERT_LT(i, expected.size());
+        const Event& other = expected[i++];
+        ASSERT_EQ(std::memcmp(&e, &other, sizeof e), 0);
         if (e.type != static_cast<std::uint8_t>(EventType::receive_done)) continue;
+        for (unsigned b = 0; b < 4; ++b) {
+          const std::uint32_t bytes = plain.header(other).board[b].bytes;
+          ASSERT_EQ(rig.header(e).board[b].bytes, bytes);
+          EXPECT_EQ(packets_of(rig.views[0].segment(e.buffer, b), bytes),
+                    packets_of(plain.views[0].segment(e.buffer, b), bytes));
+        }
+        plain.answer(other);
         if (line.flags & contract::EventLine::segments) {
           ++with;
           for (unsigned b = 0; b < 4; ++b) {
@@ -238,11 +267,60 @@ TEST(SegmentsAhead, KeepTheirContentUnderHostilePackets) {
       }
       k += rig.send();
       rig.take(0);
+      plain.send();
+      plain.take(0);
     }
     if (HasFailure()) return;
   }
   EXPECT_GT(with, 500u);
   EXPECT_GT(without, 100u);
+}
+
+// A board's frame has not come in time, and its buffer gets the next number: the thread that still writes the
+// old one keeps the card from using the buffer, and one that has not begun writes nothing.
+TEST(SegmentsAhead, ABufferIsNotUsedWhileItsLastNumberIsBeingWritten) {
+  if (!contract::has_mailbox) GTEST_SKIP();
+  constexpr Frame buffers = 8;
+  AheadRig rig(rig_options(buffers));
+  rig.sobs();
+  const auto frame_without_board_0 = [&](Frame f) {
+    for (BoardId b = 1; b < 4; ++b) rig.place(rig.read(1, build(single(b, f), f + 1)));
+    rig.expire(rig.now + 2000);
+    bool used = false;
+    for (const Event& e : rig.take(0)) {
+      if (e.type != static_cast<std::uint8_t>(EventType::receive_done)) continue;
+      EXPECT_EQ(e.frame, f);
+      used = true;
+      rig.answer(e);
+    }
+    rig.send();
+    rig.take(0);
+    return used;
+  };
+  for (Frame f = 0; f + 1 < buffers; ++f) EXPECT_TRUE(frame_without_board_0(f));
+  // The thread of board 0 is stopped while it writes frame 7.
+  const Handed in_time = rig.read(0, build(single(0, buffers - 1), buffers));
+  EXPECT_EQ(in_time.written.n, buffers - 1);
+  EXPECT_TRUE(rig.ahead->begin(rig.lanes[0]));
+  for (Frame f = buffers - 1; f < 2 * buffers - 1; ++f) EXPECT_TRUE(frame_without_board_0(f));
+  EXPECT_FALSE(frame_without_board_0(2 * buffers - 1));  // an overrun
+  SegmentsAhead::end(rig.lanes[0]);
+  for (Frame f = 2 * buffers; f < 4 * buffers; ++f) EXPECT_TRUE(frame_without_board_0(f));
+  // Late: the numbers after these have had the buffers.
+  EXPECT_EQ(rig.read(0, build(single(0, 2 * buffers), 2 * buffers + 1)).written.n, WrittenSegment::none);
+  rig.stream.use_mailboxes({});
+  rig.finish();
+}
+
+TEST(SegmentsAhead, UnseenPacketsEndTheWriting) {
+  if (!contract::has_mailbox) GTEST_SKIP();
+  AheadRig rig;
+  rig.sobs();
+  EXPECT_EQ(rig.read(0, build(single(0, 0), 1)).written.n, 0u);
+  rig.ahead->distrust();
+  EXPECT_EQ(rig.read(0, build(single(0, 1), 2)).written.n, WrittenSegment::none);
+  rig.stream.use_mailboxes({});
+  rig.finish();
 }
 
 TEST(SegmentsAhead, ThreadsReadWhileTheCardPlaces) {
