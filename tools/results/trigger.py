@@ -66,7 +66,7 @@ STAGES = ("gather", "queue", "build", "reconstruct", "post", "send")
 
 
 def _stops(bench: Bench) -> str:
-    """Stops of the spinning loop of each run, and the tail over the echo's; empty without any."""
+    """Stops of the spinning loop and of the trigger's threads, and the tail over the echo's, of each run."""
     rows = []
     for m in bench.all:
         for row in (row for row in m["rows"] if "stops" in row):
@@ -85,6 +85,10 @@ def _stops(bench: Bench) -> str:
                     "; ".join(f"{name} {number(a)} / {number(b)}" for name, (a, b) in ratios.items()),
                 ]
             )
+        for row in (row for row in m["rows"] if "polling" in row):
+            shares = ("", number(row["over_50us_share"]), "")
+            name = m["name"].partition("-")[2]
+            rows.append([name, f"thread {row['polling']}", "", "", number(row["longest_us"]), *shares, ""])
     if not rows:
         return ""
     head = ["run", "measured", "99.9 %", "99.99 %", "longest"]
