@@ -12,7 +12,6 @@ import time
 import attrs
 import numpy as np
 import pytest
-from nanet.bench.chain import run_chain
 from nanet.run import host
 
 from nanet.bench import Settings, Sheet, tails, trigger
@@ -165,15 +164,7 @@ def test_a_stopped_trigger_shows_in_each_of_its_polling_threads(nanet_program, t
         assert any(inside), row["thread"]
 
 
-@pytest.mark.serial
-def test_the_chain_returns_the_stops_of_the_polling_threads():
-    options = ["--device", "cpu", "--algorithm", "math", "--card-threads", "3", "--deadline-us", "1e6"]
-    result = run_chain(1.0, 0.002, pad=True, trigger_options=options, stops=True)
-    assert result.trigger["account_closes"] and result.trigger["packets_in"] > 0
-    assert polling_threads(result.stops) == ["card", "send", "read 0"]
-
-
-def test_cards_without_polling_threads_and_level_1_refuse_stops(nanet, tmp_path):
+def test_level_1_and_missing_folders_refuse_stops(nanet):
     refused = nanet("trigger", "--input", "mep", "--stops", "s", status=2)
     assert "--stops with trigger.input = 'mep'" in refused.stderr
     refused = nanet("trigger", "--check", "--stops", "missing/s", status=2)

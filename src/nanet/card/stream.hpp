@@ -47,7 +47,7 @@ struct ClopOptions {
   unsigned threads = 1;
   std::vector<int> thread_cpus;
   // Software cards: stops of the card's thread and of the additional threads, which add themselves. Outlives
-  // the card. nullptr: not recorded.
+  // the card, whose driver calls card().time() after each round. nullptr: not recorded.
   stats::PollingThreads* stops = nullptr;
   // Allocator of the CLOPs' memory; nullptr: host memory. The socket card writes with a CPU and refuses
   // memory that a CPU cannot access.
