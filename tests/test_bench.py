@@ -79,6 +79,14 @@ def test_trigger_sums_up_late_frames_and_losses_by_cause(nanet, tmp_path):
         ratio = figures[f"last_{p}_us"] / figures[f"echo_{p}_us"]
         assert figures[f"last_{p}_over_echo"] == pytest.approx(ratio)
     check_stops(result)
+    threads = [row for row in result["rows"] if "polling" in row]
+    assert threads[0]["polling"] == "card"
+    for row in threads:
+        assert row["seconds"] > 0 and 0 <= row["over_50us_share"] <= 1
+        assert (row["longest_us"] > 50) == (row["over_50us"] > 0)
+        name = f"stops_{row['polling'].replace(' ', '_')}"
+        assert figures[f"{name}_over_50us_share"] == row["over_50us_share"]
+        assert figures[f"{name}_longest_us"] == row["longest_us"]
 
 
 def test_bandwidth_checks_the_data_of_every_buffer(nanet, tmp_path):

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
+import subprocess
 import time
 
 import attrs
@@ -23,7 +26,7 @@ def test_a_stop_meets_a_frame_only_inside_it():
     begin, end = np.array([1_000_000]), np.array([2_000_000])
 
     def met(*intervals):
-        (found,) = tails.meets(begin, end, stops(*intervals))
+        (found,) = tails.meets(begin, end, [stops(*intervals)])
         return found
 
     assert not met()
@@ -49,7 +52,7 @@ def test_late_frames_and_losses_by_cause():
         for name, change in sent.items():
             {"first": first, "last": last}[name][list(change)] += list(change.values())
         times = tails.FrameTimes(*(a.astype(np.uint64) for a in (first, last, np.array(late))))
-        found = tails.causes(times, stops(*seen), limits, counted or len(late), lost)
+        found = tails.causes(times, [stops(*seen)], limits, counted or len(late), lost)
         return found.by_us, found.by_stops, found.by_boards, found.lost_by_boards
 
     assert account([]) == (0, 0, 0, 0)
@@ -76,8 +79,96 @@ def test_the_share_of_explained_frames():
     first = 1_000_000 * np.arange(1, 11)
     times = tails.FrameTimes(first, first, np.zeros(0, np.uint64))
     limits = tails.Limits(frame=1e6, timeout=200_000, deadline=500_000)
-    assert tails.causes(times, stops(), limits, 0, 0).explained_share == 0
-    assert tails.causes(times, stops((3_100_000, 4_100_000)), limits, 0, 0).explained_share == 0.2
+    assert tails.causes(times, [stops()], limits, 0, 0).explained_share == 0
+    assert tails.causes(times, [stops((3_100_000, 4_100_000))], limits, 0, 0).explained_share == 0.2
+
+
+def test_stops_of_any_thread_explain_a_late_frame():
+    first = 1_000_000 * np.arange(1, 11)
+    times = tails.FrameTimes(first, first, np.array([1, 3, 5, 8], np.uint64))
+    limits = tails.Limits(frame=1e6, timeout=200_000, deadline=500_000)
+
+    def account(*threads):
+        found = tails.causes(times, threads, limits, 4, 0)
+        return found.by_us, found.by_stops, found.explained_share
+
+    spinning = stops((2_100_000, 2_200_000))  # frame 1
+    # Frame 3, inside a longer stop of another thread that ends first; frame 6; 40 us in frame 8.
+    reading = stops((4_000_000, 4_060_000), (7_100_000, 7_200_000), (9_100_000, 9_140_000))
+    # Frames 3 and 4; too short in frame 5; 30 us that join the 40 us of the other thread in frame 8.
+    sending = stops((3_900_000, 5_300_000), (6_100_000, 6_150_000), (9_140_000, 9_170_000))
+    assert account() == (4, 0, 0)
+    assert account(stops()) == (4, 0, 0)
+    assert account(spinning) == (3, 1, 0.1)
+    assert account(spinning, reading) == account(reading, spinning) == (2, 2, 0.3)
+    assert account(spinning, reading, sending) == (2, 2, 0.4), "several stops of a frame count once"
+    assert account(sending) == (3, 1, 0.2)
+
+
+def test_the_stops_of_the_polling_threads_are_rows_and_figures():
+    sheet = Sheet(lambda text: None)
+    about = {"cpu": 3, "seconds": 2.0, "over_50us": 1, "over_50us_share": 0.1, "longest_us": 200_000.0}
+    reading = {"thread": "read 1", **about, "begin": [5], "end": [200_000_005]}
+    sending = {"thread": "send", **about, "begin": [], "end": []}
+    found = tails.of_threads([reading, sending], sheet)
+    assert [(one.begin.tolist(), one.end.tolist()) for one in found] == [([5], [200_000_005]), ([], [])]
+    assert sheet.rows == [{"polling": "read 1", **about}, {"polling": "send", **about}]
+    assert sheet.figures["stops_read_1_over_50us_share"] == sheet.figures["stops_send_over_50us_share"] == 0.1
+    assert sheet.figures["stops_read_1_longest_us"] == 200_000
+
+
+def polling_threads(rows):
+    """Names of the threads, after a check of each row of a stops file."""
+    for row in rows:
+        begin, end = (np.array(row[key], np.int64) for key in ("begin", "end"))
+        assert len(begin) == len(end) == row["over_50us"]
+        assert (end - begin > tails.STOP_NS).all() and (begin[1:] >= end[:-1]).all()
+        assert row["longest_us"] == (end - begin).max(initial=0) * 1e-3
+        assert row["over_50us_share"] == pytest.approx((end - begin).sum() * 1e-9 / row["seconds"])
+    return [row["thread"] for row in rows]
+
+
+@pytest.mark.serial
+def test_a_stopped_trigger_shows_in_each_of_its_polling_threads(nanet_program, tmp_path, free_udp_port):
+    listen = ",".join(f"127.0.0.1:{free_udp_port()}" for _ in range(2))
+    process = subprocess.Popen(
+        [nanet_program, "trigger", "--listen", listen, "--busy", "yes", "--card-threads", "4",
+         "--device", "cpu", "--stops", "stops.json"],
+        cwd=tmp_path, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    held = []
+    try:
+        assert process.stdout.readline()  # the threads run
+        for _ in range(4):  # a pass with other work may contain one of them
+            time.sleep(0.1)
+            process.send_signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+            begin = time.monotonic_ns()
+            time.sleep(0.05)
+            held.append((begin, time.monotonic_ns()))
+            process.send_signal(signal.SIGCONT)
+        time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode == 0
+    rows = json.loads((tmp_path / "stops.json").read_text())
+    assert polling_threads(rows) == ["card", "send", "read 0", "read 1"]
+    for row in rows:
+        inside = [
+            any(a <= begin and end <= b for a, b in zip(row["begin"], row["end"], strict=True))
+            for begin, end in held
+        ]
+        assert any(inside), row["thread"]
+
+
+def test_level_1_and_missing_folders_refuse_stops(nanet):
+    refused = nanet("trigger", "--input", "mep", "--stops", "s", status=2)
+    assert "--stops with trigger.input = 'mep'" in refused.stderr
+    refused = nanet("trigger", "--check", "--stops", "missing/s", status=2)
+    assert "missing" in refused.stderr
 
 
 def test_the_spinning_loop_has_a_spare_core_only_on_a_host_with_many(machine):

@@ -359,6 +359,7 @@ def test_unsupported_options_of_the_card_are_refused(nanet: Any, free_udp_port: 
         (("--devices", "8"), "devices = 8"),
         (("--keep-bad", "bad.pcap"), "--card socket"),
         (("--card-threads", "2"), "card_threads"),
+        (("--stops", "stops.json"), "no polling threads"),
         (("--deadline-us", "50000"), "8192"),
     ):
         here = ("--listen", f"127.0.0.1:{free_udp_port()}")

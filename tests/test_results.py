@@ -105,10 +105,14 @@ def test_stops_and_causes_are_shown_where_a_measurement_has_them(results: Module
     causes = {"late_by_us": 2.0, "late_by_stops": 3.0, "late_by_boards": 0.0, "lost_by_us": 1.0}
     causes |= {"lost_by_boards": 6.0, "last_p99_9_over_echo": 1.5, "last_p99_99_over_echo": 2.5}
     without = tables.chain([about | {"rows": [], "figures": figures}])
-    shown = tables.chain([about | {"rows": [stops], "figures": figures | causes}])
+    threads = [
+        {"polling": "send", "over_50us_share": 0.25, "longest_us": 45.0},
+        {"polling": "read 1", "over_50us_share": 0.125, "longest_us": 456.0},
+    ]
+    shown = tables.chain([about | {"rows": [stops, *threads], "figures": figures | causes}])
     assert "spinning loop" not in without and "late by us" not in without
     assert "|during the load|" in shown and "|123|" in shown and "|last 1.5 / 2.5|" in shown
-    assert "late by us" in shown
+    assert "late by us" in shown and "|H200-x|largest of threads|||456||0.25|||" in shown
     trip = {"mode": "echo", "samples": 9}
     latency = about | {"bench": "latency", "name": "latency-H200-x", "rows": [trip, stops]}
     latency["figures"] = {"p99_9_over_echo": 1.1, "p99_99_over_echo": 1.2} | {

@@ -66,7 +66,7 @@ STAGES = ("gather", "queue", "build", "reconstruct", "post", "send")
 
 
 def _stops(bench: Bench) -> str:
-    """Stops of the spinning loop of each run, and the tail over the echo's; empty without any."""
+    """Stops of the spinning loop and of the trigger's threads, and the tail over the echo's, of each run."""
     rows = []
     for m in bench.all:
         for row in (row for row in m["rows"] if "stops" in row):
@@ -84,6 +84,13 @@ def _stops(bench: Bench) -> str:
                     *(number(row[f"over_{limit}us_share"]) for limit in (10, 50, 100)),
                     "; ".join(f"{name} {number(a)} / {number(b)}" for name, (a, b) in ratios.items()),
                 ]
+            )
+        if threads := [row for row in m["rows"] if "polling" in row]:
+            longest, share = (
+                number(max(row[key] for row in threads)) for key in ("longest_us", "over_50us_share")
+            )
+            rows.append(
+                [m["name"].partition("-")[2], "largest of threads", "", "", longest, "", share, "", ""]
             )
     if not rows:
         return ""

@@ -35,6 +35,7 @@ class ChainResult:
     losses: dict[str, float]
     trigger_cpu_s: float
     frames: FrameTimes | None = None  # with `times`
+    stops: list[dict[str, Any]] = attrs.field(factory=list)  # with `stops`: of each polling thread
 
     @property
     def lossless(self) -> bool:
@@ -71,6 +72,7 @@ def run_chain(
     board_options: Sequence[str] = (),
     keep_off: Sequence[int] = (),
     times: bool = False,
+    stops: bool = False,
     links: int = 1,
     truth: Path | None = None,
     longest: float | None = None,
@@ -78,16 +80,17 @@ def run_chain(
     """Boards -> trigger -> L0TP over loopback, `seconds` of wall clock at `speed`.
 
     rate: events per second of detector time. keep_off: CPUs reserved for the trigger. times: the L0TP
-    also measures the latency from outside, and the result has the times of each frame. links: ports of the
-    trigger; the boards are distributed over them. truth: of write_truth with the same options; None: written
-    here. longest: seconds of sending after which boards that cannot hold the speed are stopped; the run is
-    then not lossless.
+    also measures the latency from outside, and the result has the times of each frame. stops: the trigger
+    records the stops of its polling threads. links: its ports; the boards are distributed over them. truth:
+    of write_truth with the same options; None: written here. longest: seconds of sending after which boards
+    that cannot hold the speed are stopped; the run is then not lossless.
     """
     with _all_cpus() as all_cpus, tempfile.TemporaryDirectory() as folder, Programs(Path(folder)) as programs:
         mtp, *mgp = free_ports(1 + links)
         listen = ",".join(f"127.0.0.1:{port}" for port in mgp)
         ports = ["--listen", listen, "--send", f"127.0.0.1:{mtp}"]
-        trigger = programs.start("trigger", *ports, *trigger_options)
+        recorded = ["--stops", str(Path(folder) / "stops")] if stops else []
+        trigger = programs.start("trigger", *ports, *trigger_options, *recorded)
         os.sched_setaffinity(0, all_cpus - set(keep_off) or all_cpus)  # for the processes started below
         boards = _boards(rate, pad)
         if truth is None:
@@ -115,10 +118,11 @@ def run_chain(
                 raise
             results["readout"] = {"behind_max_us": None}
         frames = _frame_times(Path(folder)) if times else None
+        seen = json.loads((Path(folder) / "stops").read_text()) if stops else []
     losses = losses_of(results["trigger"], results["l0tp"])
     if behind:
         losses["boards_behind"] = 1
-    return ChainResult(**results, losses=losses, trigger_cpu_s=before, frames=frames)
+    return ChainResult(**results, losses=losses, trigger_cpu_s=before, frames=frames, stops=seen)
 
 
 def _frame_times(folder: Path) -> FrameTimes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,7 +30,7 @@ def over_echo(figures: dict[str, float], before: str, measured: str, echo: str =
 
 @attrs.define
 class Stops:
-    """Stops of the spinning loop: begin and end, CLOCK_MONOTONIC ns, if seen during the load."""
+    """Stops of a thread: begin and end, CLOCK_MONOTONIC ns, of those seen during the load."""
 
     begin: np.ndarray = attrs.field(factory=lambda: np.zeros(0, np.int64))
     end: np.ndarray = attrs.field(factory=lambda: np.zeros(0, np.int64))
@@ -64,6 +64,19 @@ def spinning(spare: int | None, pinned: int, alone_s: float, sheet: Sheet) -> It
     when = "before and after" if spare is None else "during the load"
     sheet.rows.append({"stops": when, "cpu": pinned if spare is None else spare, **measured})
     sheet.figures.update({f"stops_{name}": measured[name] for name in FIGURES})
+
+
+def of_threads(threads: Sequence[Mapping[str, Any]], sheet: Sheet) -> list[Stops]:
+    """Stops of the trigger's polling threads (`nanet trigger --stops`); adds a row and figures of each."""
+    found = []
+    for thread in threads:
+        row = {key: value for key, value in thread.items() if key not in ("thread", "begin", "end")}
+        sheet.rows.append({"polling": thread["thread"], **row})
+        name = thread["thread"].replace(" ", "_")
+        for figure in ("over_50us_share", "longest_us"):
+            sheet.figures[f"stops_{name}_{figure}"] = thread[figure]
+        found.append(Stops(*(np.array(thread[key], np.int64) for key in ("begin", "end"))))
+    return found
 
 
 def _alone(probe: Any, seconds: float) -> None:
@@ -116,15 +129,14 @@ def due_times(first: np.ndarray, frame_ns: float) -> np.ndarray:
     return planned + ((first - planned)[sent].min() if sent.any() else 0)
 
 
-def meets(begin: np.ndarray, end: np.ndarray, stops: Stops) -> np.ndarray:
-    """Whether each interval [begin, end) overlaps a stop [begin, end) of more than STOP_NS."""
-    counted = stops.end - stops.begin > STOP_NS
-    stop_begin, stop_end = stops.begin[counted], stops.end[counted]
-    after = np.searchsorted(stop_end, begin, side="right")  # first stop that ends after the begin
-    found = np.zeros(len(begin), bool)
-    inside = after < len(stop_end)
-    found[inside] = stop_begin[after[inside]] < end[inside]
-    return found
+def meets(begin: np.ndarray, end: np.ndarray, threads: Sequence[Stops]) -> np.ndarray:
+    """Whether each interval [begin, end) overlaps a stop [begin, end) of more than STOP_NS of any thread."""
+    stops = np.concatenate([np.zeros((0, 2), np.int64), *(np.stack([s.begin, s.end], 1) for s in threads)])
+    stops = stops[stops[:, 1] - stops[:, 0] > STOP_NS]
+    stops = stops[np.argsort(stops[:, 0], kind="stable")]
+    before = np.searchsorted(stops[:, 0], end)  # number of stops that begin before the end
+    latest = np.concatenate([[np.iinfo(np.int64).min], np.maximum.accumulate(stops[:, 1])])  # end of so many
+    return latest[before] > begin
 
 
 def _largest_ahead(values: np.ndarray, frames: int) -> np.ndarray:
@@ -135,10 +147,11 @@ def _largest_ahead(values: np.ndarray, frames: int) -> np.ndarray:
     return largest
 
 
-def causes(frames: FrameTimes, stops: Stops, limits: Limits, late: int, lost_late: int) -> Causes:
+def causes(frames: FrameTimes, threads: Sequence[Stops], limits: Limits, late: int, lost_late: int) -> Causes:
     """Late frames of a run by cause: the rule of docs/benchmarks.md, Stops and late frames.
 
-    late, lost_late: frames late and packets lost as late, by the trigger.
+    threads: stops of the spinning loop and of the trigger's threads. late, lost_late: frames late and packets
+    lost as late, by the trigger.
     """
     first, last = frames.first.astype(np.int64), frames.last.astype(np.int64)
     due = due_times(first, limits.frame)
@@ -147,7 +160,7 @@ def causes(frames: FrameTimes, stops: Stops, limits: Limits, late: int, lost_lat
     behind = _largest_ahead(np.where(sent, last - due, 0), limits.together)
     apart = _largest_ahead(np.where(sent, last - first, 0), limits.together)
     by_boards = behind > limits.timeout + limits.gathered
-    by_stops = meets(due, np.maximum(first, due) + limits.deadline, stops) & ~by_boards & sent
+    by_stops = meets(due, np.maximum(first, due) + limits.deadline, threads) & ~by_boards & sent
     found = frames.late[frames.late < len(first)].astype(np.int64)
     stopped, held = int(by_stops[found].sum()), int(by_boards[found].sum())
     return Causes(

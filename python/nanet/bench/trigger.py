@@ -7,7 +7,7 @@ from nanet.bench import Row, Settings, Sheet
 from nanet.bench.chain import ChainResult, run_chain
 from nanet.bench.latency import EVENTS, PERCENTILES, pins
 from nanet.bench.overload import FRAME_S
-from nanet.bench.tails import ALONE_S, Limits, causes, over_echo, spinning
+from nanet.bench.tails import ALONE_S, Limits, causes, of_threads, over_echo, spinning
 from nanet.run import host
 from nanet.run.placement import BUFFERS, CATCH_UP, DEADLINE_US, TRAINS_US, Placement
 
@@ -98,7 +98,8 @@ def trigger_options(settings: Settings, buffers: int = BUFFERS) -> list[str]:
 def run(settings: Settings, sheet: Sheet) -> None:
     """One run; latency by stage, and from first and last packet to the arrival of the answer.
 
-    Beside it: the bare echo, and the stops of a spinning loop. Late frames and losses by cause.
+    Beside it: the bare echo, and the stops of a spinning loop and of the trigger's polling threads. Late
+    frames and losses by cause.
     """
     seconds = settings.seconds or SECONDS
     _echo(settings, seconds, sheet)
@@ -107,8 +108,8 @@ def run(settings: Settings, sheet: Sheet) -> None:
     triggers, boards, kept, ports = (
         trigger_options(settings), when_due(settings), kept_free(settings), links(settings),
     )  # fmt: skip
-    pinned = (own_cores(settings) or [pins()[1]])[0]
-    with spinning(spare_core(settings), pinned, min(ALONE_S, seconds / 2), sheet) as stops:
+    pinned, spare = (own_cores(settings) or [pins()[1]])[0], spare_core(settings)
+    with spinning(spare, pinned, min(ALONE_S, seconds / 2), sheet) as stops:
         result = run_chain(
             seconds,
             1.0,
@@ -118,6 +119,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
             board_options=boards,
             keep_off=kept,
             times=True,
+            stops=True,
             links=ports,
         )
     if "device_failed" in result.trigger:
@@ -140,7 +142,10 @@ def run(settings: Settings, sheet: Sheet) -> None:
             figures[f"{short}_{p}_us"] = outside[name][p]
         figures |= over_echo(figures, f"{short}_", f"{short}_")
     assert result.frames is not None
-    of = causes(result.frames, stops, limits(settings, result), late, result.trigger["lost"]["late"])
+    threads = of_threads(result.stops, sheet)
+    # Without a spare core, other threads of the chain stop the trigger's.
+    counted = [] if spare is None else [stops, *threads]
+    of = causes(result.frames, counted, limits(settings, result), late, result.trigger["lost"]["late"])
     figures |= {
         "late_by_us": float(of.by_us),
         "late_by_stops": float(of.by_stops),

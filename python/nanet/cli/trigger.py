@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +36,9 @@ LIVE_S = 0.5
 BOARDS = (0, 512, 1024, 1536, PM_COUNT)  # first PM of each of NA62's boards, and their number
 
 
-def check(config: Config, json_file: str | None, status_file: str | None, loop: str | None) -> None:
+def check(
+    config: Config, json_file: str | None, status_file: str | None, loop: str | None, stops: str | None
+) -> None:
     """Opens all that a run opens, and reports it, with the real-time settings. UsageError: as in a run.
 
     The card listens at a free port of the address, so that a running trigger is no obstacle.
@@ -45,6 +48,7 @@ def check(config: Config, json_file: str | None, status_file: str | None, loop: 
 
     if config[Trigger].input == "mep":
         check_level1(config)
+        check_no_stops(stops)
         settings = core_options(config)
         with starting():
             _core.Level1({**settings, "listen": settings["listen"].rpartition(":")[0] + ":0"})
@@ -53,7 +57,7 @@ def check(config: Config, json_file: str | None, status_file: str | None, loop: 
     settings, card = trigger_settings(config), config[Card]
     realtime.check_pinning(config[RealTime], settings)
     burst_report = config[Trigger].burst_report or None
-    check_writable(json=json_file, keep_bad=card.keep_bad or None, burst_report=burst_report)
+    check_writable(json=json_file, keep_bad=card.keep_bad or None, burst_report=burst_report, stops=stops)
     check_folder("--record", card.record)
     check_address(config[Monitor].monitor)
     host = settings["listen"].rpartition(":")[0]
@@ -64,7 +68,9 @@ def check(config: Config, json_file: str | None, status_file: str | None, loop: 
             starting(),
             realtime.applied(config[RealTime], settings["pin"], fit=settings["real_time"]) as settled,
         ):
-            core = _core.Trigger({**settings, "listen": free, "record": "", "keep_bad": ""})
+            core = _core.Trigger(
+                {**settings, "listen": free, "record": "", "keep_bad": "", "stops": stops is not None}
+            )
             line = start_line(settings, core.snapshot()["executor"])
     except UsageError as error:
         raise UsageError(str(error).replace(free, settings["listen"])) from None
@@ -88,12 +94,19 @@ def trigger(
             help="Account of the final trigger's loop for the monitor page, as JSON.",
         ),
     ] = None,
+    stops: Annotated[
+        str | None,
+        typer.Option(
+            "--stops", metavar="FILE", help="Write the stops of the card's polling threads, as JSON."
+        ),
+    ] = None,
 ) -> None:
     """The trigger processor: MGP packets in, primitives out, until stopped (Ctrl-C or SIGTERM)."""
     from nanet import _core
 
-    check_writable(json=json_file)
+    check_writable(json=json_file, stops=stops)
     if config[Trigger].input == "mep":
+        check_no_stops(stops)
         level1(config, json_file, status_file)
         return
     settings = trigger_settings(config)
@@ -109,7 +122,7 @@ def trigger(
         for refused in settled.refused():
             out.print(refused.sentence(), highlight=False, markup=False, soft_wrap=True)
         with config.sourced(), starting():
-            core = _core.Trigger(settings)
+            core = _core.Trigger({**settings, "stops": stops is not None})
             if settings["record"]:
                 write_sidecar(
                     os.path.join(settings["record"], SIDECAR.removeprefix(".")), settings["detector"]
@@ -132,6 +145,8 @@ def trigger(
                 {"result": result, "histograms": histograms(core), "monitor": core.monitor(),
                  "slack": card_slack(core)}
             )  # fmt: skip
+        if stops:
+            write_stops(core.stops(), stops)
     result["host"] = host.describe()
     result["real_time"] = settings["real_time"]
     from nanet.report.tables import print_result
@@ -147,6 +162,19 @@ def trigger(
     write_json(result, json_file)
     if not account_closes(result) or (config[Trigger].strict and not lossless(result)):
         raise typer.Exit(1)
+
+
+def check_no_stops(stops: str | None) -> None:
+    """UsageError for --stops with level 1, whose thread sleeps when idle."""
+    if stops:
+        raise UsageError("--stops with trigger.input = 'mep': level 1 has no polling threads: leave it out")
+
+
+def write_stops(threads: list[dict[str, Any]], path: str) -> None:
+    """Writes the stops of each polling thread as JSON; begin and end: CLOCK_MONOTONIC ns."""
+    rows = [{**row, "begin": row["begin"].tolist(), "end": row["end"].tolist()} for row in threads]
+    with open(path, "w") as file:
+        json.dump(rows, file)
 
 
 def level1(config: Config, json_file: str | None, status_file: str | None) -> None:

@@ -16,6 +16,7 @@
 #include "nanet/card/receive_status.hpp"
 #include "nanet/contract/memory.hpp"
 #include "nanet/os/region_allocator.hpp"
+#include "nanet/stats/polling_stops.hpp"
 #include "nanet/wire/dealing.hpp"
 #include "nanet/wire/ethernet.hpp"
 #include "nanet/wire/mgp.hpp"
@@ -45,6 +46,9 @@ struct ClopOptions {
   // sending thread, then of the reading threads; threads beyond the list are not pinned.
   unsigned threads = 1;
   std::vector<int> thread_cpus;
+  // Software cards: stops of the card's thread and of the additional threads, which add themselves. Outlives
+  // the card, whose driver calls card().time() after each round. nullptr: not recorded.
+  stats::PollingThreads* stops = nullptr;
   // Allocator of the CLOPs' memory; nullptr: host memory. The socket card writes with a CPU and refuses
   // memory that a CPU cannot access.
   os::RegionAllocator* allocator = nullptr;

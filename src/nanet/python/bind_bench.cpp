@@ -155,7 +155,7 @@ void bind_rings(nb::module_& m) {
 }
 
 // Stops of a spinning loop: percentiles by time, number and share of time above each limit.
-nb::dict stops(const bench::GapRecord& r) {
+nb::dict stops(const stats::GapRecord& r) {
   nb::dict d;
   d["seconds"] = static_cast<double>(r.elapsed()) * 1e-9;
   for (const auto& [name, p] : {std::pair("p50_us", 0.5), std::pair("p90_us", 0.9), std::pair("p99_us", 0.99),
@@ -163,9 +163,9 @@ nb::dict stops(const bench::GapRecord& r) {
     d[name] = r.percentile(p) * 1e-3;
   d["longest_us"] = static_cast<double>(r.longest()) * 1e-3;
   d["over_1us"] = r.count();
-  for (std::size_t i = 0; i < bench::GapRecord::limits.size(); ++i) {
-    const std::string name = "over_" + std::to_string(bench::GapRecord::limits[i] / 1000) + "us";
-    d[name.c_str()] = r.above(i).count;
+  for (std::size_t i = 0; i < stats::GapRecord::limits.size(); ++i) {
+    const std::string name = "over_" + std::to_string(stats::GapRecord::limits[i] / 1000) + "us";
+    d[name.c_str()] = std::uint64_t{r.above(i).count};
     d[(name + "_share").c_str()] = r.share_above(i);
   }
   return d;

@@ -49,6 +49,7 @@ struct PyTrigger {
           t.threads = get<unsigned>(o, "threads", t.threads);
           t.pin = get<std::vector<int>>(o, "pin", {});
           t.busy = get<bool>(o, "busy", t.busy);
+          t.stops = get<bool>(o, "stops", t.stops);
           t.keep_bad = get<std::string>(o, "keep_bad", "");
           t.choke.high = get<double>(o, "choke_high", t.choke.high);
           t.choke.low = get<double>(o, "choke_low", t.choke.low);
@@ -105,6 +106,32 @@ struct PyTrigger {
   std::unique_ptr<stats::SharedEventRing> event_ring;  // shared with a monitor
   trigger::Trigger core;
 };
+
+// Stops of the card's polling threads, a dictionary each; empty: not recorded.
+nb::list polling_stops(const stats::PollingThreads* threads) {
+  nb::list all;
+  if (!threads) return all;
+  constexpr std::size_t over_50us = 1;
+  for (const stats::PollingStops& thread : threads->all()) {
+    const stats::GapRecord& record = thread.record();
+    std::vector<std::int64_t> begin, end;
+    for (const auto& gap : record.listed()) {
+      begin.push_back(gap.begin);
+      end.push_back(gap.end);
+    }
+    nb::dict d;
+    d["thread"] = thread.name();
+    d["cpu"] = thread.cpu() < 0 ? nb::object(nb::none()) : nb::cast(thread.cpu());
+    d["seconds"] = static_cast<double>(record.elapsed()) * 1e-9;
+    d["over_50us"] = std::uint64_t{record.above(over_50us).count};
+    d["over_50us_share"] = record.share_above(over_50us);
+    d["longest_us"] = static_cast<double>(record.longest()) * 1e-3;
+    d["begin"] = column(std::move(begin));
+    d["end"] = column(std::move(end));
+    all.append(d);
+  }
+  return all;
+}
 
 struct PyReplay {
   explicit PyReplay(const nb::dict& o)
@@ -279,6 +306,12 @@ void bind_trigger(nb::module_& m) {
       .def("monitor",
            [](const PyTrigger& t) { return monitor(t.core.physics(), t.core.conditions(), t.channels); })
       .def("histograms", [](const PyTrigger& t) { return histograms(t.core.accounting()); })
+      .def(
+          "stops", [](const PyTrigger& t) { return polling_stops(t.core.stops()); },
+          "With option `stops`: stops above 50 us of the card's thread and of its sending and reading "
+          "threads: "
+          "thread, cpu (None: not pinned), seconds watched, over_50us and over_50us_share (number, share of "
+          "the time watched), longest_us (0: none), begin and end (CLOCK_MONOTONIC ns).")
       .def(
           "final_slack",
           [](const PyTrigger& t) {

@@ -29,6 +29,7 @@ class alignas(64) FrameBatch {
 
   std::size_t source() const noexcept { return index_; }
   std::size_t frames() const noexcept { return got_; }
+  std::size_t packets() const noexcept { return got_; }
   Nanoseconds before() const noexcept { return before_; }
   bool emptied() const noexcept { return got_ < requested_; }
   // Time stamp of frame i; 0: not stamped.

@@ -17,7 +17,9 @@ constexpr Nanoseconds sockets_every = 100'000, drops_every = 100'000'000;
 class RawCard::Port final : public SoftwarePort {
  public:
   Port(RawCard& card, const ClopOptions& options, std::uint8_t number)
-      : not_mgp_(card.not_mgp_), network_(card.open_(options, counters_)) {
+      : not_mgp_(card.not_mgp_),
+        stops_(options.stops ? &options.stops->card() : nullptr),
+        network_(card.open_(options, counters_)) {
     open(options, number, std::move(network_.transmit));
     drops_.resize(network_.sources.size(), 0);
     std::vector<FrameSource*> sources;
@@ -26,7 +28,7 @@ class RawCard::Port final : public SoftwarePort {
     for (const os::Fd& fd : network_.sockets) fds.push_back(fd.get());
     sockets_ = std::make_unique<SocketReader>(std::move(fds));
     frames_ = std::make_unique<FrameReader>(std::move(sources), reading_threads(options),
-                                            reading_cpus(options), options.rules);
+                                            reading_cpus(options), options.rules, nullptr, options.stops);
   }
   ~Port() override { close_transmit(); }  // before its sources
 
@@ -74,12 +76,18 @@ class RawCard::Port final : public SoftwarePort {
     return stamp ? stamp : frames_->read_up_to(batch.source());
   }
   Nanoseconds take(const SocketBatch& batch) noexcept {
+    unbounded();
     for (std::size_t i = 0; i < batch.messages(); ++i)
       batch.datagrams(
           i, [&](std::span<const std::byte> datagram) { packet(datagram, nullptr, batch.before()); });
     return batch.before();
   }
+  // Takes the current pass out of the record of stops.
+  void unbounded() noexcept {
+    if (stops_) stops_->worked(stats::PollingStops::unbounded);
+  }
   void count_drops() noexcept {
+    unbounded();
     for (std::size_t s = 0; s < network_.sources.size(); ++s) {
       const std::uint64_t drops = network_.sources[s]->drops();
       counters_->lost[static_cast<std::size_t>(Lost::ring_overflow)] += drops - drops_[s];
@@ -88,6 +96,7 @@ class RawCard::Port final : public SoftwarePort {
   }
 
   std::array<stats::Counter, wire::not_mgp_count>& not_mgp_;  // of the card
+  stats::PollingStops* stops_;                                // of the card's thread
   RawPort network_;
   std::unique_ptr<SocketReader> sockets_;
   std::unique_ptr<FrameReader> frames_;

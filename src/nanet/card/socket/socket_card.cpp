@@ -105,7 +105,7 @@ class SocketPort final : public SoftwarePort {
     overflow_.resize(sockets_.size(), 0);
     const std::size_t threads = reading_threads(options);
     reader_ = std::make_unique<SocketReader>(std::move(fds), threads, reading_cpus(options), options.rules,
-                                             threads > 0 ? stream().write_ahead() : nullptr);
+                                             threads > 0 ? stream().write_ahead() : nullptr, options.stops);
   }
 
   bool read() noexcept override {

@@ -82,9 +82,10 @@ ClopOptions patient(std::uint32_t buffers = 64) {
   return o;
 }
 
-void echo_frames(bool thread, unsigned threads = 1) {
+void echo_frames(bool thread, unsigned threads = 1, stats::PollingThreads* stops = nullptr) {
   ClopOptions options = patient();
   options.threads = threads;
+  options.stops = stops;
   Network net(options, 2);
   if (thread) net.card->start();
   EXPECT_EQ(net.card->running(), thread);
@@ -177,6 +178,29 @@ TEST(Card, FramesEchoedWithThreadsBeside) {
   echo_frames(true, 3);
   echo_frames(false, 4);
   echo_frames(true, 10);
+}
+
+TEST(Card, ThreadsBesideRecordTheirStops) {
+  stats::PollingThreads stops(-1);
+  echo_frames(true, 4, &stops);
+  std::vector<std::string> names;
+  for (const stats::PollingStops& thread : stops.all()) {
+    names.push_back(thread.name());
+    EXPECT_EQ(thread.cpu(), -1);
+    Nanoseconds sum = 0, last = 0;
+    for (const auto& [begin, end] : thread.record().listed()) {
+      EXPECT_GT(end - begin, stats::PollingStops::least);
+      EXPECT_GE(begin, last);
+      last = end;
+      sum += end - begin;
+    }
+    EXPECT_LE(sum, thread.record().elapsed());
+    // The tests do not drive the card's own record.
+    if (names.size() > 1) {
+      EXPECT_GT(thread.record().elapsed(), 0);
+    }
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"card", "send", "read 0", "read 1"}));
 }
 
 TEST(Card, PacketsEchoed) {

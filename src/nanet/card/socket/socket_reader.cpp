@@ -39,6 +39,12 @@ bool SocketBatch::read(int fd, std::size_t socket, std::size_t requested) noexce
   return got_ > 0;
 }
 
+std::size_t SocketBatch::packets() const noexcept {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < got_; ++i) datagrams(i, [&](std::span<const std::byte>) { ++count; });
+  return count;
+}
+
 void SocketBatch::validate(const wire::mgp::Rules& rules, SegmentsAhead* ahead,
                            SegmentsAhead::Lane& lane) noexcept {
   std::span<std::uint32_t> room = listed_;

@@ -36,6 +36,8 @@ class alignas(64) SocketBatch {
 
   std::size_t source() const noexcept { return socket_; }
   std::size_t messages() const noexcept { return got_; }
+  // Datagrams of all messages.
+  std::size_t packets() const noexcept;
   // Everything that arrived before this time has been read, provided the call returned fewer messages than
   // requested.
   Nanoseconds before() const noexcept { return before_; }

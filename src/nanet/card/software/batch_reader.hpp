@@ -4,10 +4,10 @@
 //
 // A Batch has: Source, a copyable handle; most, handed_at_once, first_request: numbers of packets to request;
 // read(source, index, requested): false if there was none; source(): that index; before(): a time before
-// read(); emptied(): everything that arrived before that time has been read; next_request(handed): packets to
-// request next; validate(rules, ahead, lane); copied(): the reading thread has copied all its packets to
-// their segments; fetch(payloads), fetch_to_write(): prefetches; release(): its packets are no longer used,
-// called by the thread that reads.
+// read(); emptied(): everything that arrived before that time has been read; packets(): number of packets;
+// next_request(handed): packets to request next; validate(rules, ahead, lane); copied(): the reading thread
+// has copied all its packets to their segments; fetch(payloads), fetch_to_write(): prefetches; release(): its
+// packets are no longer used, called by the thread that reads.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@
 #include "nanet/card/software/segments_ahead.hpp"
 #include "nanet/os/affinity.hpp"
 #include "nanet/os/clock.hpp"
+#include "nanet/stats/polling_stops.hpp"
 #include "nanet/wire/mgp.hpp"
 
 namespace nanet::card {
@@ -33,13 +35,16 @@ class BatchReader {
 
   // Sources outlive the reader. threads: number of reading threads, which share the sources and validate by
   // `rules`. 0: the caller's thread reads. cpus: their cores, in order; threads beyond the list are not
-  // pinned. ahead: segments that the threads write to mailboxes; outlives the reader; nullptr: none. Throws
-  // std::system_error (no such core).
+  // pinned. ahead: segments that the threads write to mailboxes; outlives the reader; nullptr: none. stops:
+  // records of the caller's thread and of the reading threads, or nullptr. Throws std::system_error (no such
+  // core).
   explicit BatchReader(std::vector<Source> sources, std::size_t threads = 0, std::span<const int> cpus = {},
-                       const wire::mgp::Rules& rules = {}, SegmentsAhead* ahead = nullptr)
+                       const wire::mgp::Rules& rules = {}, SegmentsAhead* ahead = nullptr,
+                       stats::PollingThreads* stops = nullptr)
       : sources_(std::move(sources)),
         rules_(rules),
         ahead_(threads <= SegmentsAhead::most_lanes ? ahead : nullptr),
+        stops_(stops ? &stops->card() : nullptr),
         requested_(sources_.size(), Batch::first_request),
         read_up_to_(sources_.size(), 0),
         stamp_(sources_.size(), 0),
@@ -50,6 +55,7 @@ class BatchReader {
       Lane& lane = *lanes_.back();
       for (std::size_t s = t; s < sources_.size(); s += threads) lane.sources.push_back(s);
       if (ahead_) ahead_->add(lane.writing);
+      if (stops) lane.stops = &stops->add("read " + std::to_string(t), t < cpus.size() ? cpus[t] : -1);
     }
     for (std::size_t t = 0; t < threads; ++t) {
       Lane& lane = *lanes_[t];
@@ -99,6 +105,7 @@ class BatchReader {
     std::vector<Batch> ring;
     std::vector<std::size_t> sources;
     SegmentsAhead::Lane writing;
+    stats::PollingStops* stops = nullptr;
     alignas(64) std::atomic<std::uint64_t> filled{0};
     alignas(64) std::atomic<std::uint64_t> emptied{0};
     std::jthread thread;
@@ -109,7 +116,10 @@ class BatchReader {
   bool read_all(const F& f) noexcept {
     bool any = false;
     for (std::size_t s = 0; s < sources_.size(); ++s) {
-      if (own_.read(sources_[s], s, requested_[s])) {
+      const bool found = own_.read(sources_[s], s, requested_[s]);
+      // Up to the first batch, no work lies between this time and the end of the last round.
+      if (stops_ && !any) stops_->time(own_.before());
+      if (found) {
         any = true;
         deliver(own_, f);
         requested_[s] = own_.next_request(false);
@@ -130,6 +140,8 @@ class BatchReader {
       const std::uint64_t there = lane->filled.load(std::memory_order_acquire);
       const std::uint64_t from = lane->emptied.load(std::memory_order_relaxed);
       if (from < there) lane->ring[from % ring_entries].fetch(lane->payloads);
+      // A stop shows in a backlog: it ends here, before the work that it has left.
+      if (stops_ && !any && there - from > 1) stops_->time(os::monotonic_now());
       for (std::uint64_t i = from; i < there; ++i) {
         if (i + 1 < there) lane->ring[(i + 1) % ring_entries].fetch(lane->payloads);
         const Batch& batch = lane->ring[i % ring_entries];
@@ -145,6 +157,7 @@ class BatchReader {
   }
   template <class F>
   void deliver(const Batch& batch, const F& f) noexcept {
+    if (stops_) stops_->worked(batch.packets());
     const Nanoseconds last = f(batch);
     // Not emptied: everything before the last time stamp has been read.
     Nanoseconds& read_up_to = read_up_to_[batch.source()];
@@ -167,14 +180,18 @@ class BatchReader {
       for (Port& port : ports) {
         while (filled - emptied() == ring_entries) {
           if (ending_.load(std::memory_order_acquire)) return;
+          if (lane.stops) lane.stops->worked(stats::PollingStops::unbounded);
           os::spin();
         }
         Batch& batch = lane.ring[filled % ring_entries];
         if (fetched != filled) batch.fetch_to_write();
         fetched = filled;
-        if (batch.read(sources_[port.source], port.source, port.requested)) {
+        const bool found = batch.read(sources_[port.source], port.source, port.requested);
+        if (lane.stops) lane.stops->time(batch.before());
+        if (found) {
           port.requested = batch.next_request(true);
           batch.validate(rules_, ahead_, lane.writing);
+          if (lane.stops) lane.stops->worked(batch.packets());
           lane.filled.store(++filled, std::memory_order_release);
           continue;
         }
@@ -189,6 +206,7 @@ class BatchReader {
   std::vector<Source> sources_;
   wire::mgp::Rules rules_;
   SegmentsAhead* ahead_;
+  stats::PollingStops* stops_;          // of the caller's thread
   std::vector<std::size_t> requested_;  // per source: packets to request next, in the caller's thread
   std::vector<Nanoseconds> read_up_to_, stamp_;
   struct alignas(64) Empty {

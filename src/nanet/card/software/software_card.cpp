@@ -18,9 +18,11 @@ constexpr std::size_t packets_between_answers = 4;  // about a microsecond of pl
 
 void SoftwarePort::open(const ClopOptions& options, std::uint8_t number, std::unique_ptr<Transmit> transmit) {
   transmit_ = std::move(transmit);
-  if (options.threads > 1)
-    transmit_ = std::make_unique<TransmitThread>(std::move(transmit_),
-                                                 options.thread_cpus.empty() ? -1 : options.thread_cpus[0]);
+  if (options.threads > 1) {
+    const int cpu = options.thread_cpus.empty() ? -1 : options.thread_cpus[0];
+    transmit_ = std::make_unique<TransmitThread>(std::move(transmit_), cpu,
+                                                 options.stops ? &options.stops->add("send", cpu) : nullptr);
+  }
   ClopOptions timed = options;
   timed.clock = os::monotonic_now;
   stream_ = std::make_unique<SoftwareStream>(timed, number, *transmit_);

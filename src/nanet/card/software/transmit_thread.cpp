@@ -10,8 +10,8 @@
 
 namespace nanet::card {
 
-TransmitThread::TransmitThread(std::unique_ptr<Transmit> inner, int cpu)
-    : inner_(std::move(inner)), ring_(entries) {
+TransmitThread::TransmitThread(std::unique_ptr<Transmit> inner, int cpu, stats::PollingStops* stops)
+    : inner_(std::move(inner)), stops_(stops), ring_(entries) {
   thread_ = std::jthread([this] { run(); });
   try {
     if (cpu >= 0) os::pin_thread(thread_.native_handle(), cpu);
@@ -55,9 +55,15 @@ void TransmitThread::run() noexcept {
     }
     if (there == 0) {
       os::spin();
+      if (stops_) stops_->time(os::monotonic_now());
       continue;
     }
     const std::size_t count = std::min<std::size_t>(there, batch.size());
+    if (stops_) {
+      // A stop shows in a backlog: it ends here, before the work that it has left.
+      if (there > stats::PollingStops::most_work) stops_->time(os::monotonic_now());
+      stops_->worked(count);
+    }
     for (std::size_t i = 0; i < count; ++i) {
       const Entry& e = ring_[(sent + i) % entries];
       batch[i] = {e.data.data(), e.bytes, e.destination};

@@ -10,13 +10,15 @@
 #include <vector>
 
 #include "nanet/card/transmit.hpp"
+#include "nanet/stats/polling_stops.hpp"
 
 namespace nanet::card {
 
 class TransmitThread final : public Transmit {
  public:
-  // cpu: core of the thread, or -1; it never sleeps. Throws std::system_error (no such core).
-  TransmitThread(std::unique_ptr<Transmit> inner, int cpu);
+  // cpu: core of the thread, or -1; it never sleeps. stops: its record, or nullptr. Throws std::system_error
+  // (no such core).
+  TransmitThread(std::unique_ptr<Transmit> inner, int cpu, stats::PollingStops* stops = nullptr);
   // Sends the datagrams it has taken, for at most one second.
   ~TransmitThread() override;
 
@@ -33,6 +35,7 @@ class TransmitThread final : public Transmit {
   void run() noexcept;
 
   std::unique_ptr<Transmit> inner_;
+  stats::PollingStops* stops_;
   std::vector<Entry> ring_;
   alignas(64) std::atomic<std::uint64_t> taken_{0};
   alignas(64) std::atomic<std::uint64_t> sent_{0};

@@ -43,9 +43,12 @@ class BurstReports final : public card::FrameObserver, public card::BurstObserve
   void passed(std::uint64_t n, card::Outcome outcome, Nanoseconds first, Nanoseconds closed,
               Nanoseconds sent) noexcept override;
   void reaped(std::uint64_t n) noexcept override { accounting_.reaped(n); }
-  // Called between two rounds of the card; next: numbers below are passed.
-  void settle(std::uint64_t next) noexcept {
-    if (open_.load(std::memory_order_relaxed) && pending_[0].known && next >= pending_[0].burst.end) close();
+  // Called between two rounds of the card; next: numbers below are passed. Returns true if it made a report.
+  bool settle(std::uint64_t next) noexcept {
+    const bool closes =
+        open_.load(std::memory_order_relaxed) && pending_[0].known && next >= pending_[0].burst.end;
+    if (closes) close();
+    return closes;
   }
   // Called at the end of the run: everything is passed and reaped.
   void finish() noexcept;

@@ -35,6 +35,38 @@ void BadPackets::write(const std::string& path, std::uint16_t port) const {
   file.close();
 }
 
+namespace {
+
+// Passes of the loop of the card's thread, for its record of stops. The readers count the packets.
+class Passes {
+ public:
+  // stops: nullptr: not recorded.
+  Passes(stats::PollingStops* stops, const card::Counters& counters) : stops_(stops), counters_(counters) {}
+  // Takes the current pass out of the record, if `does`: it sleeps, or does work without a small bound.
+  void unbounded(bool does = true) noexcept {
+    if (stops_ && does) stops_->worked(stats::PollingStops::unbounded);
+  }
+  void end(Nanoseconds now) noexcept {
+    if (!stops_) return;
+    const std::uint64_t bursts = counters_.bursts;
+    const std::uint64_t items = counters_.frames_in + counters_.frames_out + counters_.frames_incomplete +
+                                counters_.frames_overrun +
+                                counters_.lost[static_cast<std::size_t>(card::Lost::socket_overflow)];
+    stops_->worked(items - items_);
+    unbounded(bursts != bursts_);
+    items_ = items;
+    bursts_ = bursts;
+    stops_->time(now);
+  }
+
+ private:
+  stats::PollingStops* stops_;
+  const card::Counters& counters_;
+  std::uint64_t items_ = 0, bursts_ = 0;
+};
+
+}  // namespace
+
 Trigger::Trigger(const TriggerOptions& options)
     : options_(options), card_(card::open_card(options.card)), choke_(options.choke) {
   const auto algorithm =
@@ -44,8 +76,15 @@ Trigger::Trigger(const TriggerOptions& options)
   card::ClopOptions clop = options.clop;
   for (std::size_t i = 1; i <= beside && i < options.pin.size(); ++i)
     clop.thread_cpus.push_back(options.pin[i]);
+  if (options.stops) {
+    stops_ = std::make_unique<stats::PollingThreads>(options.pin.empty() ? -1 : options.pin[0]);
+    clop.stops = stops_.get();
+  }
   clop_ = &card_->register_clop(clop);
   card::Stream& stream = card_->stream(*clop_);
+  if (stops_ && !stream.has_packet_hooks())
+    throw std::invalid_argument("stops: the " + std::string(card_->name()) +
+                                " card has no polling threads: use --card socket, or leave out --stops");
   os::RegionAllocator* const allocator =
       clop.allocator && clop.allocator->cpu_accessible() ? clop.allocator : &os::host_allocator();
   traces_ = std::make_unique<TraceTable>(stream.table().slots(), *allocator);
@@ -142,10 +181,12 @@ void Trigger::run() noexcept {
   const bool inline_work = executor_->in_card_thread();
   card::Stream& stream = card_->stream(*clop_);
   Nanoseconds checked = 0, looked = 0;
+  Passes passes(stops_ ? &stops_->card() : nullptr, stream.counters());
   const auto round = [&] {
     const bool received = card_->receive();
     contract::relax(traces_->progress().newest, stream.table().end);
     const bool worked = executor_->poll();
+    passes.unbounded(worked);
     const bool sent = card_->send();
     return received | worked | sent;
   };
@@ -154,17 +195,21 @@ void Trigger::run() noexcept {
     if (!any && !options_.busy) {
       // Workers post without waking this thread: poll soon while answers are pending.
       const bool owed = !card_->passed_all();
+      passes.unbounded();
       card_->wait(owed && !inline_work ? 20'000 : 50'000'000);
     }
-    bursts_->settle(stream.table().settled());
+    passes.unbounded(bursts_->settle(stream.table().settled()));
     const Nanoseconds now = os::monotonic_now();
+    passes.end(now);
     note_times(stream, now);
     if (now - looked > 1'000'000) {
       looked = now;
+      passes.unbounded();
       look(stream, now);
     }
     if (now - checked > 100'000'000) {
       checked = now;
+      passes.unbounded();
       accounting_->check();
     }
   }

@@ -10,6 +10,7 @@
 
 #include "nanet/card/card.hpp"
 #include "nanet/rich/algorithm.hpp"
+#include "nanet/stats/polling_stops.hpp"
 #include "nanet/trigger/account/accounting.hpp"
 #include "nanet/trigger/account/burst_reports.hpp"
 #include "nanet/trigger/build/conditions.hpp"
@@ -38,6 +39,7 @@ struct TriggerOptions {
   std::shared_ptr<const Conditions> conditions;  // from the first burst on; nullptr: conditions unsupported
   RecordOptions record;                          // folder empty: no recording
   FinalTriggerOptions final;                     // boards empty: no final trigger
+  bool stops = false;                            // record the stops of the card's polling threads
 };
 
 // State of a run, with the names used in results and views.
@@ -108,6 +110,8 @@ class Trigger {
     return final_threads_ ? final_threads_->send_errors() : std::uint64_t{final_->counters().send_errors};
   }
   Timestamp final_latency() const noexcept { return options_.final.latency; }
+  // Stops of the card's polling threads. The card's own thread polls with `busy` only. nullptr: not recorded.
+  const stats::PollingThreads* stops() const noexcept { return stops_.get(); }
   // nullptr without sync datagrams.
   const ExperimentTime* experiment_time() const noexcept { return time_.get(); }
 
@@ -137,6 +141,7 @@ class Trigger {
   void look(card::Stream& stream, Nanoseconds now) noexcept;
 
   TriggerOptions options_;
+  std::unique_ptr<stats::PollingThreads> stops_;
   std::unique_ptr<card::Card> card_;
   card::Clop* clop_ = nullptr;
   std::unique_ptr<TraceTable> traces_;
