@@ -138,9 +138,9 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
   resident_blocks = 1 + areas;
   if (kernel->serving) {
     serving_blocks = most - areas;
-    // Beginning all events takes about a seventh of the warps' time, the searches the rest.
+    // Beginning events takes about a tenth of the warps' time, the searches the rest.
     if (team_warps && serving_blocks > 1) {
-      resident.first_team_block = (serving_blocks + 6) / 7;
+      resident.first_team_block = (serving_blocks + 9) / 10;
       resident.team_hits = kernel->team_hits(value);
     }
   }

@@ -3,6 +3,8 @@
 // every entry and read the fragment's hits. Included by frame.hpp.
 #pragma once
 
+#include "nanet/gpu/frame/workspace.hpp"
+
 namespace nanet::gpu {
 
 template <class B>
@@ -26,7 +28,7 @@ class IndexedFragments {
     NANET_HD std::int32_t first() const { return static_cast<std::int32_t>(word >> first_at & 0x7FF); }
     NANET_HD std::int32_t last() const { return static_cast<std::int32_t>(word >> last_at & 0x7FF); }
   };
-  // What an event's fragments give. members: Fragment of each board, as FragmentJoin.
+  // What an event's fragments give.
   struct Event {
     std::uint32_t hits = 0, time = 0, opened = ~std::uint32_t{0}, boards = 0, truncated = 0;
     bool usual = true;  // PM IDs ascend from board to board

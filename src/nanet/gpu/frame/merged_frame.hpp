@@ -5,6 +5,7 @@
 #pragma once
 
 #include "nanet/gpu/frame/summed_frame.hpp"
+#include "nanet/gpu/frame/workspace.hpp"
 
 namespace nanet::gpu {
 

@@ -7,6 +7,8 @@
 // fourth of a board.
 #pragma once
 
+#include "nanet/gpu/frame/workspace.hpp"
+
 namespace nanet::gpu {
 
 class QuickMerge {

@@ -6,6 +6,8 @@
 // A single thread runs at five cycles per instruction: what counts is the length of the longest chain.
 #pragma once
 
+#include "nanet/gpu/frame/workspace.hpp"
+
 namespace nanet::gpu {
 
 __device__ inline std::uint32_t shared_address(const void* at) {

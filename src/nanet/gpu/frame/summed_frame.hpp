@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Last steps of a frame for algorithms of exact sums: an event's sums to its primitive, and the primitives to
-// the answer. Included by frame.hpp, after what it needs.
+// the answer.
 #pragma once
+
+#include "nanet/gpu/frame/workspace.hpp"
 
 namespace nanet::gpu {
 

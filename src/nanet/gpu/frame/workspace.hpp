@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of frame processing, and memory that a thread block and its algorithm work in.
+#pragma once
+
+#include "nanet/gpu/frame/answer_lines.hpp"
+#include "nanet/gpu/frame/fragments.hpp"
+#include "nanet/gpu/frame/merge.hpp"
+#include "nanet/gpu/frame/merged_rows.hpp"
+#include "nanet/gpu/frame/task.hpp"
+#include "nanet/trigger/account/trace.hpp"
+#include "nanet/trigger/decide/decide.hpp"
+#include "nanet/trigger/decide/downscale.hpp"
+#include "nanet/wire/mtp.hpp"
+
+namespace nanet::gpu {
+
+inline constexpr unsigned packet_words = contract::send_buffer_bytes / 4;
+inline constexpr unsigned most_slots = 32;   // events of a packet that slots.cuh takes
+inline constexpr unsigned slot_units = 200;  // of a mailbox, which hold them; whole lines
+
+// Options of frame processing.
+struct FrameOptions {
+  trigger::DecisionOptions decision;
+  std::uint32_t window = 41;
+  std::uint32_t source = rich_source;
+  bool downscaling = false;
+  std::uint32_t factor[trigger::primitive_kinds] = {1, 1, 1, 1};  // by kind of primitive
+};
+
+// Shared state of a block for one buffer.
+struct FrameShared {
+  Merge merge;
+  const std::byte* bytes;  // bytes merged last, if accessible; board b at b x stride
+  std::uint32_t stride, length[max_boards];
+  MergedRows rows;  // of a merged frame, if noted; merging kernels only
+  alignas(16) std::uint32_t packet[packet_words];
+  std::uint32_t words;       // of `packet` in use
+  std::uint32_t primitives;  // in it
+  std::uint32_t stamp;       // frame of its newest timestamp word
+  std::uint32_t events, below, overflow, rings, duplicates, masked, valid;
+  std::uint32_t downscaled[trigger::primitive_kinds];
+  std::uint32_t taken;          // events that warps have begun
+  std::uint32_t disorder;       // events not in order of time, or without a primitive
+  std::uint32_t units_missing;  // a unit of the mailbox has not arrived
+  std::uint32_t careful;        // an event of an indexed frame needs the careful way
+  // Packet with events in slots that is unpacked before the event line comes (resident/slots_ahead.cuh): its
+  // units, each with the mark of its number; marks of unpacked events; whether some event takes another way;
+  // events answered.
+  std::uint32_t slot_words[3 * slot_units], slot_mark[slot_units], unpacked[most_slots], not_ahead, ahead;
+  std::uint64_t expected;  // number whose units are loaded; all ones: none
+  std::uint32_t with_rings[rich::max_rings + 1];
+  trigger::Trace trace;
+};
+
+// Algorithm that runs with a warp per event instead of a thread.
+template <class A>
+concept Wide = requires { typename A::Scratch; };
+template <class A>
+struct ScratchOf {
+  struct type {};
+};
+template <Wide A>
+struct ScratchOf<A> {
+  using type = typename A::Scratch;
+};
+
+// Algorithm that runs in other blocks; reconstruct() waits for all events.
+template <class A>
+concept Remote = requires { A::at_once; };
+
+// Algorithm of exact sums over hits, which threads can share; the term of a hit depends only on the PM.
+template <class A>
+concept Summed = requires { typename A::WholeSums; };
+// Table entry of a PM, computed from its position.
+template <class A>
+struct PlaneOf {
+  using type = rich::Point;
+  NANET_HD static void set(const A&, type* plane, std::uint32_t pm, const rich::Point& p) { plane[pm] = p; }
+};
+template <Summed A>
+struct PlaneOf<A> {
+  using type = typename A::Position;
+  NANET_HD static void set(const A& algorithm, type* plane, std::uint32_t pm, const rich::Point& p) {
+    algorithm.set(plane, pm, p);
+  }
+};
+
+// Sums of an event: words, or moments.
+template <Summed A>
+struct alignas(16) EventSums {
+  std::int32_t word[A::words];
+
+  NANET_HD auto moments(bool words) const {
+    auto m = A::moments(word);
+    if (!words) std::memcpy(&m, word, sizeof word);
+    return m;
+  }
+  template <class M>
+  NANET_HD void keep(const M& moments) {
+    static_assert(sizeof moments == sizeof word);
+    std::memcpy(word, &moments, sizeof word);
+  }
+};
+
+// Memory of an algorithm. rings: result per event; may be null. scratch and result: one per warp, for wide
+// algorithms.
+template <class A>
+struct Workspace {
+  const typename PlaneOf<A>::type* plane = nullptr;
+  rich::Rings* rings = nullptr;
+  typename ScratchOf<A>::type* scratch = nullptr;
+  rich::Rings* result = nullptr;
+  const std::int16_t* conditions = nullptr;  // of each PM; null: none
+};
+
+// Writes the packet's header. One thread.
+NANET_DEVICE inline void write_header(FrameShared& s, const FrameOptions& options, std::uint32_t frame) {
+  s.packet[0] = options.source << 24 | (frame & 0xFFFFFF);
+  s.packet[1] = s.primitives << 16 | 4 * s.words;
+}
+
+}  // namespace nanet::gpu
