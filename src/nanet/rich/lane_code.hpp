@@ -9,9 +9,9 @@ namespace nanet::rich {
 
 inline constexpr unsigned lane_count = 32;
 
-// Before a loop: unrolls it fully, twice or not at all. The instructions of a warp must fit in the instruction
-// cache. NANET_INLINED: a function that kernels inline; the members of an object that other functions take
-// lie in local memory.
+// Before a loop: unrolls it fully, twice or not at all. The instructions of a warp must fit in the
+// instruction cache. NANET_INLINED: a function that kernels inline; the members of an object that other
+// functions take lie in local memory.
 #ifdef __CUDACC__
 #define NANET_UNROLLED _Pragma("unroll")
 #define NANET_UNROLLED_TWICE _Pragma("unroll 2")

@@ -25,7 +25,7 @@ struct WarpTeam {
   M* memory;
   unsigned first, warps, barrier;
 
-  // Of the first lane, so that the compiler knows it to be uniform.
+  // Of the first lane: then the compiler takes it for uniform.
   __device__ int index() const {
     return static_cast<int>(__shfl_sync(0xFFFFFFFFu, threadIdx.x / 32, 0) - first);
   }
