@@ -151,7 +151,7 @@ void FrameReceiver::begin(std::uint8_t number, Nanoseconds stamp, Nanoseconds fi
   current_.base = table_.end;
   current_.last_packet = stamp;
   table_.begin_burst(current_.base);
-  if (ahead_) ahead_->begin_burst(number, current_.base);
+  if (ahead_) spoiled_below_ = ahead_->begin_burst(number, current_.base);
   note_burst({current_.base, extended_});
   ++counters_.bursts;
   if (const std::uint8_t kept = kept_sob_[number]) {

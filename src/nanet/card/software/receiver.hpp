@@ -42,9 +42,11 @@ struct ReceiverOptions {
 class Receiver : public ReceiveStatus {
  public:
   // Processes one UDP payload; stamp: its time of arrival. Refused and lost packets are counted by reason.
-  void packet(std::span<const std::byte> datagram, Nanoseconds stamp) noexcept {
+  void packet(std::span<const std::byte> datagram, Nanoseconds stamp,
+              const WrittenSegment& written = {}) noexcept {
     const std::span<std::uint32_t> room(index_);
-    checked_packet(datagram, wire::mgp::validate(datagram, options_.rules, room.first(listed_)), stamp);
+    checked_packet(datagram, wire::mgp::validate(datagram, options_.rules, room.first(listed_)), written,
+                   stamp);
   }
   // Consumers have mailboxes: lists the fragments of packets that this thread validates, for the indices.
   void list_fragments() noexcept { listed_ = index_.size(); }
@@ -167,6 +169,7 @@ class FrameReceiver final : public Receiver {
     if (!spoiled_.empty()) spoiled_[n & (spoiled_.size() - 1)] = n + 1;
   }
   bool spoiled(std::uint64_t n) const noexcept {
+    if (n >= current_.base && n < spoiled_below_) return true;
     return !spoiled_.empty() && spoiled_[n & (spoiled_.size() - 1)] == n + 1;
   }
   void close_all(const Burst& burst, Nanoseconds now) noexcept;
@@ -197,6 +200,7 @@ class FrameReceiver final : public Receiver {
   SegmentsAhead* ahead_ = nullptr;
   WrittenSegment written_;              // of the packet under way, until it is placed
   std::vector<std::uint64_t> spoiled_;  // n + 1; with `ahead_` only
+  std::uint64_t spoiled_below_ = 0;     // so are these numbers of the current burst
   std::uint8_t expected_;
   bool any_burst_ = false, old_known_ = false;
   Burst current_, old_;

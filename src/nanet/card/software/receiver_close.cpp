@@ -244,6 +244,7 @@ void FrameReceiver::push_timer(std::uint64_t n, Nanoseconds first) noexcept {
 }
 
 void FrameReceiver::expire(Nanoseconds safe) noexcept {
+  if (ahead_) ahead_->pass(table_.settled());
   while (!options_.replay && timer_head_ != timer_tail_) {
     const Timer timer = timers_[timer_head_ & timer_mask_];
     if (live(timer)) {

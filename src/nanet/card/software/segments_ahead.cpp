@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nanet/card/software/segments_ahead.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "nanet/contract/atomic.hpp"
@@ -13,8 +14,20 @@ namespace flag = wire::mgp::flag;
 
 void SegmentsAhead::disable() noexcept {
   enabled_.store(false, std::memory_order_seq_cst);
+  wait_for_all();
+}
+
+void SegmentsAhead::wait_for_all() const noexcept {
   for (const Lane* lane : lanes_)
     while (lane->writes.load(std::memory_order_seq_cst)) os::spin();
+}
+
+std::uint64_t SegmentsAhead::begin_burst(std::uint8_t number, std::uint64_t base) noexcept {
+  burst_.store(std::uint64_t{number} << base_bits | (base & base_mask), std::memory_order_seq_cst);
+  wait_for_all();
+  std::uint64_t written = 0;
+  for (const Owner& owner : owner_) written = std::max(written, owner.up_to.load(std::memory_order_seq_cst));
+  return written;
 }
 
 bool SegmentsAhead::begin(Lane& lane) const noexcept {
@@ -30,9 +43,11 @@ void SegmentsAhead::end(Lane& lane) noexcept {
   lane.writes.store(false, std::memory_order_release);
 }
 
-// Whether the buffer of n has been returned by the number before, as the card's thread will find it.
+// Whether the buffer of n has been returned by the number before, and that number passed, as the card's
+// thread will find it.
 bool SegmentsAhead::returned(const contract::View& view, std::uint64_t n) const noexcept {
-  const std::uint64_t lap = std::uint64_t{view.shape.buffers} * view.shape.devices;
+  const std::uint64_t lap = slots_;
+  if (n >= lap && n - lap >= passed_.load(std::memory_order_acquire)) return false;
   return contract::acquire(view.returned[view.buffer_of(n)]) ==
          (n < lap ? 0 : static_cast<std::uint32_t>(n - lap + 1));
 }
@@ -59,10 +74,11 @@ bool SegmentsAhead::reserve(std::uint64_t n) noexcept {
   least_[slot].store(n, std::memory_order_seq_cst);
   for (unsigned b = 0; b < max_boards; ++b) {
     const std::uint64_t up_to = owner_[b].up_to.load(std::memory_order_seq_cst);
-    if (up_to == 0 || up_to > n || ((up_to - 1) & (slots_ - 1)) != slot) continue;
+    if (up_to <= reserved_[slot] || up_to > n || ((up_to - 1) & (slots_ - 1)) != slot) continue;
     const Lane* const lane = owner_lane(b);
     if (lane && lane->writes.load(std::memory_order_seq_cst)) return false;
   }
+  reserved_[slot] = n;
   return true;
 }
 
@@ -73,7 +89,9 @@ bool SegmentsAhead::is_first_of_its_frame(Lane& lane, unsigned board, const wire
     // The numbers half a turn away from the current one are free for later bursts.
     constexpr unsigned half_turn = 128;
     const auto at = static_cast<std::uint8_t>(burst >> base_bits);
-    const auto before = static_cast<std::uint8_t>(lane.burst == no_burst ? at - 1 : lane.burst >> base_bits);
+    auto before = static_cast<std::uint8_t>(lane.burst == no_burst ? at - 1 : lane.burst >> base_bits);
+    // A thread that has missed more changes clears nothing: old frames keep it from writing, no more.
+    if (static_cast<std::uint8_t>(at - before) >= half_turn) before = at;
     for (auto number = static_cast<std::uint8_t>(before + half_turn);
          number != static_cast<std::uint8_t>(at + half_turn);)
       for (++number; auto& of_board : lane.newest) of_board[number] = -1;
@@ -94,7 +112,7 @@ WrittenSegment SegmentsAhead::write(Lane& lane, const wire::mgp::Checked& checke
   Owner& owner = owner_[b];
   std::uint8_t lane_of = owner.lane.load(std::memory_order_relaxed);
   if (lane_of == no_lane && owner.lane.compare_exchange_strong(lane_of, lane.number)) lane_of = lane.number;
-  const std::uint64_t burst = burst_.load(std::memory_order_acquire);
+  const std::uint64_t burst = burst_.load(std::memory_order_seq_cst);
   const bool current = burst != no_burst && burst >> base_bits == header.burst;
   const std::uint64_t n = (burst & base_mask) + dealing_.index(header.frame);
   if (lane_of != lane.number) {

@@ -5,11 +5,12 @@
 // A segment has one writer at a time, because
 // - a board belongs to the reading thread that sees it first;
 // - that thread writes the first packet that it sees of a frame, or none, in ascending order of frames, after
-//   the buffer has been returned, and hands the packet over after its stores;
+//   the buffer has been returned and its number passed, and hands the packet over after its stores;
 // - if a packet comes by another thread, the board's own writes no more, and the card's thread waits for the
 //   end of what it may be writing;
 // - before a buffer gets its next number although a packet of the last one is missing, the card's thread
-//   forbids the last one, and finds whether it is being written.
+//   forbids the last one, and finds whether it is being written;
+// - a burst begins after the threads have seen it: what they have written beyond the last one is over.
 // A segment of a mailbox keeps one content, as docs/formats.md (Mailbox) demands: a number goes without
 // mailbox if a packet written ahead was not placed, if a packet of the board came by another thread, or if a
 // board is missing.
@@ -46,7 +47,8 @@ class SegmentsAhead {
       : consumers_(consumers),
         dealing_(dealing),
         slots_(std::size_t{consumers.views[0].shape.buffers} * consumers.views[0].shape.devices),
-        least_(std::make_unique<std::atomic<std::uint64_t>[]>(slots_)) {}
+        least_(std::make_unique<std::atomic<std::uint64_t>[]>(slots_)),
+        reserved_(slots_) {}
 
   // A reading thread. Its number: below `most_lanes`.
   struct alignas(64) Lane {
@@ -64,8 +66,14 @@ class SegmentsAhead {
   // Card's thread. The added lanes and the mailboxes exist until disable() has returned.
   void enable() noexcept { enabled_.store(true, std::memory_order_seq_cst); }
   bool enabled() const noexcept { return enabled_.load(std::memory_order_relaxed); }
-  void begin_burst(std::uint8_t number, std::uint64_t base) noexcept {
-    burst_.store(std::uint64_t{number} << base_bits | (base & base_mask), std::memory_order_release);
+  // Returns when no thread writes a number of the last burst. Returned: numbers from base on and below it may
+  // have been written for frames of that burst.
+  std::uint64_t begin_burst(std::uint8_t number, std::uint64_t base) noexcept;
+  // Numbers below `passed` have been passed and their traces read. Called in every round.
+  void pass(std::uint64_t passed) noexcept {
+    if (passed - passed_now_ < (slots_ + 7) / 8) return;  // seldom: each store costs the threads a cache miss
+    passed_now_ = passed;
+    passed_.store(passed, std::memory_order_release);
   }
   // Returns when no thread writes any more.
   void disable() noexcept;
@@ -104,14 +112,19 @@ class SegmentsAhead {
   bool is_first_of_its_frame(Lane& lane, unsigned board, const wire::mgp::Header& header,
                              std::uint64_t burst) const noexcept;
   const Lane* owner_lane(unsigned board) const noexcept;
+  void wait_for_all() const noexcept;
 
   Consumers& consumers_;
   wire::Dealing dealing_;
   std::size_t slots_;  // buffers of all devices, a power of two
   // By slot: smallest number that may be written.
   std::unique_ptr<std::atomic<std::uint64_t>[]> least_;
+  // Card's thread, by slot: no smaller number is being written.
+  std::vector<std::uint64_t> reserved_;
+  std::uint64_t passed_now_ = 0;
   alignas(64) std::atomic<bool> enabled_{false};
   std::atomic<std::uint64_t> burst_{no_burst};  // number of the current burst and n of its frame 0
+  std::atomic<std::uint64_t> passed_{0};
   std::array<Owner, max_boards> owner_;
   std::vector<Lane*> lanes_;
 };

@@ -109,6 +109,7 @@ TEST(SegmentsAhead, AreThoseOfTheCardsThread) {
       rig.answer(e);
     }
     rig.send();
+    rig.expire(rig.now);
   }
   EXPECT_EQ(frames, 300u);
   EXPECT_EQ(written, 1200u);
@@ -312,6 +313,75 @@ TEST(SegmentsAhead, ABufferIsNotUsedWhileItsLastNumberIsBeingWritten) {
   rig.finish();
 }
 
+// As the card's thread itself, which may still read the segments for the passing of a number.
+TEST(SegmentsAhead, WaitUntilTheLastNumberOfABufferHasPassed) {
+  if (!contract::has_mailbox) GTEST_SKIP();
+  constexpr Frame buffers = 8;
+  AheadRig rig(rig_options(buffers));
+  rig.sobs();
+  for (Frame f = 0; f < 2; ++f)
+    for (BoardId b = 0; b < 4; ++b) rig.place(rig.read(0, build(single(b, f), f + 1)));
+  for (const Event& e : rig.take(0))
+    if (e.type == static_cast<std::uint8_t>(EventType::receive_done)) rig.answer(e);
+  EXPECT_EQ(rig.read(0, build(single(0, buffers), buffers + 1)).written.n, WrittenSegment::none);
+  rig.send();
+  rig.expire(rig.now);
+  EXPECT_EQ(rig.read(0, build(single(0, buffers + 1), buffers + 2)).written.n, buffers + 1);
+  rig.stream.use_mailboxes({});
+  rig.finish();
+}
+
+// A board sends frames beyond the end of its burst: the numbers belong to the next one.
+TEST(SegmentsAhead, NumbersWrittenForTheLastBurstGoWithoutMailbox) {
+  if (!contract::has_mailbox) GTEST_SKIP();
+  constexpr std::uint8_t second = first_burst + 1;
+  AheadRig rig(rig_options(16));
+  rig.sobs();
+  for (BoardId b = 0; b < 4; ++b) rig.place(rig.read(0, build(single(b, 0), 1)));
+  EXPECT_EQ(rig.read(0, build(single(0, 2), 2)).written.n, 2u);  // not placed
+  std::map<std::uint64_t, std::uint32_t> flags;
+  std::uint64_t k = 0;
+  const auto serve = [&] {
+    for (const Event& e : rig.take(0)) {
+      contract::EventLine line;
+      ASSERT_TRUE(rig.line(k++, line));
+      if (e.type != static_cast<std::uint8_t>(EventType::receive_done)) continue;
+      flags[rig.n_of(e)] = line.flags;
+      rig.answer(e);
+    }
+    k += rig.send();
+    rig.take(0);
+    rig.expire(rig.now);
+  };
+  serve();
+  rig.eobs(0);
+  rig.sobs(second);
+  std::vector<Handed> sent;
+  for (Frame f = 0; f < 3; ++f)
+    for (BoardId b = 0; b < 4; ++b) {
+      Packet p = single(b, f);
+      p.burst = second;
+      p.hits = 9;
+      sent.push_back(rig.read(0, build(p, f + 1)));
+      rig.place(sent.back());
+    }
+  for (const Handed& h : sent) {
+    const wire::mgp::Header header = h.checked.header;
+    const std::byte* const segment =
+        rig.views[0].segment(rig.views[0].buffer_of(1 + header.frame), header.board);
+    EXPECT_EQ(std::memcmp(segment, h.bytes.data(), header.length), 0);
+  }
+  serve();
+  constexpr std::uint32_t all = contract::EventLine::segments | contract::EventLine::indexed;
+  ASSERT_EQ(flags.size(), 4u);
+  EXPECT_EQ(flags[0], all);
+  EXPECT_EQ(flags[1], 0u);  // of the second burst
+  EXPECT_EQ(flags[2], 0u);
+  EXPECT_EQ(flags[3], all);
+  rig.stream.use_mailboxes({});
+  rig.finish();
+}
+
 TEST(SegmentsAhead, UnseenPacketsEndTheWriting) {
   if (!contract::has_mailbox) GTEST_SKIP();
   AheadRig rig;
@@ -367,6 +437,7 @@ TEST(SegmentsAhead, ThreadsReadWhileTheCardPlaces) {
     }
     k += rig.send();
     rig.take(0);
+    rig.expire(rig.now);
     placed = static_cast<Frame>(got);
   }
   threads.clear();

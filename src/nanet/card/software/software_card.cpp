@@ -43,7 +43,7 @@ void SoftwarePort::packet(std::span<const std::byte> datagram, const wire::mgp::
   if (checked)
     stream_->receiver().checked_packet(datagram, *checked, written, stamp);
   else
-    stream_->receiver().packet(datagram, stamp);
+    stream_->receiver().packet(datagram, stamp, written);
   // Ready answers leave before the rest of the batch is processed.
   if (++placed_ >= packets_between_answers) send_answers();
 }

@@ -66,7 +66,7 @@ class SoftwarePort {
   static std::span<const int> reading_cpus(const ClopOptions& options);
 
   // One packet to the receiver. checked: its validation; nullptr: not validated.
-  // written: what the thread that validated it has written to a mailbox.
+  // written: what the thread that handed it over has written.
   void packet(std::span<const std::byte> datagram, const wire::mgp::Checked* checked, Nanoseconds stamp,
               const WrittenSegment& written = {}) noexcept;
   // Null until open(): a transmit path takes a reference before the counters exist.

@@ -48,7 +48,8 @@ struct RemoteReconstruct {
       std::uint64_t& written = searched(i) ? r.state->team_tasks_written : r.state->tasks_written;
       return atomicAdd(reinterpret_cast<unsigned long long*>(&written), 1ull);
     };
-    // The copy of the hits hides the time of the atomic operation.
+    // The copy of the hits hides the time of the atomic operation. The block has met since it wrote the
+    // events.
     std::uint64_t entry = threadIdx.x < n ? take_entry(threadIdx.x) : 0;
     const std::uint32_t room = owner_block * r.task_hits_capacity;
     if (from == 0) {
