@@ -29,6 +29,7 @@ SOURCES = [
     "card/software/frame_merger.cpp",
     "card/software/receiver_close.cpp",
     "card/software/packet_receiver.cpp",
+    "card/software/segments_ahead.cpp",
     "wire/mgp.cpp",
     "contract/fragment_index.cpp",
     "contract/mailbox.cpp",
