@@ -49,7 +49,7 @@ class MultiringPairs : protected MultiringHand<L> {
     NANET_ROLLED
     for (std::int32_t row = 0; row < rows_; ++row) on.add(part(row, k));
     const float likely = expected(ring(k));
-    return !(on.total(terms()) < likely + 1.5f * uniform_root(likely));
+    return !(on.total(terms()) < MultiringModel::most_hits(likely, uniform_root(likely)));
   }
   NANET_HD bool adjacent(int a, int b) const {
     const Circle3 one = ring(a), other = ring(b);

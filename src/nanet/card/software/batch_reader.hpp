@@ -35,7 +35,7 @@ class BatchReader {
 
   // Sources outlive the reader. threads: number of reading threads, which share the sources and validate by
   // `rules`. 0: the caller's thread reads. cpus: their cores, in order; threads beyond the list are not
-  // pinned. ahead: segments that the threads write to mailboxes; outlives the reader; nullptr: none. stops:
+  // pinned. ahead: segments that the threads write; outlives the reader; nullptr: none. stops:
   // records of the caller's thread and of the reading threads, or nullptr. Throws std::system_error (no such
   // core).
   explicit BatchReader(std::vector<Source> sources, std::size_t threads = 0, std::span<const int> cpus = {},
