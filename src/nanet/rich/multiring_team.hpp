@@ -22,12 +22,13 @@ struct MultiringTeamMemory {
   struct Circles {
     alignas(64) float x[lane_count], y[lane_count], r[lane_count], gain[lane_count];
   };
+  // Of a pair of rings, by quarter of the hits.
+  struct PairSearch {
+    alignas(64) float sums[quarters][pair_words][lane_count], gain[quarters][lane_count];
+  };
   union {
     Circles seeds[pieces];
-    // Of a pair of rings, by quarter of the hits.
-    struct {
-      alignas(64) float sums[quarters][pair_words][lane_count], gain[quarters][lane_count];
-    } pair_search;
+    PairSearch pair_search;
   };
   Circles refined[Multiring::max_breadth];  // candidates of a state, in lanes 0 - 15
   // By lane: of a candidate that was tried its promise, the value of its state, and the value of both; of a
