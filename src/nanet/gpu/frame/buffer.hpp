@@ -69,7 +69,18 @@ class ThreadUnits {
     used_ = thread >= B::idle && board_ < sizes.boards;
   }
   NANET_HD unsigned board() const { return board_; }
-  NANET_HD bool of_index(unsigned j) const { return unit(j) < index_units_; }
+  NANET_HD bool used() const { return used_; }
+  // Mask of the thread's units that hold some of these entries of the board's index, or bytes of its segment.
+  NANET_HD std::uint32_t holding(std::uint32_t entries, std::uint32_t bytes) const {
+    std::uint32_t mask = 0;
+    NANET_UNROLLED
+    for (unsigned j = 0; j < most; ++j)
+      if (of_index(j) ? contract::entries_per_unit * in_index(j) < entries
+                      : static_cast<std::uint32_t>(contract::unit_data_bytes) * in_segment(j) < bytes)
+        mask |= 1u << j;
+    return mask;
+  }
+  NANET_HD bool of_index(unsigned j) const { return (B::idle == 0 || j == 0) && unit(j) < index_units_; }
   NANET_HD std::uint32_t in_index(unsigned j) const { return unit(j); }
   NANET_HD std::uint32_t in_segment(unsigned j) const { return unit(j) - index_units_; }
   // Mask of the thread's units, where the board has these numbers of them.
@@ -77,8 +88,8 @@ class ThreadUnits {
     std::uint32_t mask = 0;
     NANET_UNROLLED
     for (unsigned j = 0; j < most; ++j)
-      if (used_ && (of_index(j) ? in_index(j) < index : in_segment(j) < segment)) mask |= 1u << j;
-    return mask;
+      if (of_index(j) ? in_index(j) < index : in_segment(j) < segment) mask |= 1u << j;
+    return used_ ? mask : 0;
   }
 
  private:
@@ -98,6 +109,7 @@ struct NoLines {
   NANET_DEVICE static constexpr bool indexed() { return false; }
   NANET_DEVICE static constexpr std::uint32_t fragments(unsigned) { return 0; }
   NANET_DEVICE static constexpr std::uint32_t early() { return 0; }
+  NANET_DEVICE static constexpr std::uint32_t stale() { return 0; }
   NANET_DEVICE static constexpr std::uint32_t mark() { return 0; }
   struct Unit {
     std::uint32_t word[4];
@@ -131,10 +143,7 @@ class BufferWork {
         s_(shared),
         small_(small),
         large_(large),
-        room_(room),
-        small_tables_(lay_out(small + shared_raw_bytes, shared_fragments, sizes.lists, shared_raw_bytes / 2)),
-        large_tables_(lay_out(large + std::size_t{sizes.large_stride} * sizes.boards, sizes.fragments,
-                              sizes.lists, sizes.large_hits())) {}
+        room_(room) {}
 
 #ifdef __CUDACC__
 
@@ -142,7 +151,11 @@ class BufferWork {
   __device__ SlotsCall<A> slots_call(const typename PlaneOf<A>::type* plane) const
     requires Summed<A>
   {
-    return FrameWork<A, B>::slots_call(s_, small_tables_, plane, nullptr);
+    return FrameWork<A, B>::slots_call(s_, small_tables(), plane, nullptr);
+  }
+  // The events that finish() has left, for an object of another function.
+  __device__ void resume(FrameWork<A, B, merges>& work, std::uint32_t frame) const {
+    work.adopt(s_.large ? large_tables() : small_tables(), s_.built, frame);
   }
   // A frame of one board whose events answer_slots() has finished; sampled: its bytes are copied from the
   // mailbox. All threads.
@@ -151,7 +164,7 @@ class BufferWork {
                         bool sampled) {
     Bytes in;
     if (sampled && !take(lines, in)) in.shared = false;
-    work.adopt(in, small_tables_, events, frame);
+    work.adopt(in, small_tables(), events, frame);
   }
 
 #endif
@@ -167,8 +180,18 @@ class BufferWork {
                                       const Copy& copy, const Clock& clock, const Sampled& sampled,
                                       const Lines& lines = {}, const Answer& answer = {},
                                       bool answered = false) {
-    if constexpr (!Lines::prepared) work.begin();
-    trigger::Trace& trace = s_.trace;
+    if constexpr (!Lines::prepared) {
+      work.begin();
+      if constexpr (Lines::indexes) {
+        B::each([&](unsigned t) { prepare(t); });
+        if (is_usual(lines)) {
+          B::each([&](unsigned t) { complete(t, lines); });
+          if (usual(work, flags, frame, clock, lines, answer)) return;
+        }
+        work.begin();
+        B::each([](unsigned) {});
+      }
+    }
     const bool whole = sizes_.frame;
     Payloads payloads;
     if (!whole) payloads.start = payloads.began = clock();
@@ -186,7 +209,7 @@ class BufferWork {
           there = gather_rows(buffer, bytes, copy, rows);
         }
         if (there) {
-          answered = work.work_rows(rows, small_tables_, frame, incomplete, clock, answer);
+          answered = work.work_rows(rows, small_tables(), frame, incomplete, clock, answer);
           break;
         }
         in = gather(buffer, bytes, copy);
@@ -196,22 +219,19 @@ class BufferWork {
           in = gather(buffer, bytes, copy);
         }
         incomplete = is_incomplete(flags);
-        if constexpr (Summed<A> && Lines::indexes)
-          if (in.indexed &&
-              work.work_indexed(in, small_, small_tables_, frame, incomplete, clock, answer, answered))
-            break;
         if constexpr (Summed<A> && B::has_warps)
-          answered = work.work_slots(in, small_, small_tables_, frame, incomplete, clock, answer);
+          answered = work.work_slots(in, small_, small_tables(), frame, incomplete, clock, answer);
         if (answered) break;
       } else if (!next(payloads, buffer, copy, in, of)) {
         break;
       }
       Nanoseconds built = 0, reconstructed = 0;  // valid in thread 0
-      work.work(in, small_, small_tables_, room_, large_tables_, of, incomplete, clock, built, reconstructed);
+      work.work(in, small_, small_tables(), room_, large_tables(), of, incomplete, clock, built,
+                reconstructed);
       if (whole) {
         B::one([&] {
-          trace.built = built;
-          trace.reconstructed = reconstructed;
+          s_.trace.built = built;
+          s_.trace.reconstructed = reconstructed;
         });
         break;
       }
@@ -223,11 +243,22 @@ class BufferWork {
     }
     if (!whole)
       B::one([&] {
-        trace.built = payloads.began + payloads.build;
-        trace.reconstructed = trace.built + payloads.reconstruct;
+        s_.trace.built = payloads.began + payloads.build;
+        s_.trace.reconstructed = s_.trace.built + payloads.reconstruct;
       });
+    finish(work, frame, answered, answer);
+  }
+
+ private:
+  // Counts of a frame whose events are finished, and its packet, unless `answered`.
+  template <class Answer>
+  NANET_DEVICE NANET_INLINED void finish(FrameWork<A, B, merges>& work, std::uint32_t frame, bool answered,
+                                         const Answer& answer) {
+    trigger::Trace& trace = s_.trace;
     if (answered) B::each([](unsigned) {});  // note_edges() reads the events of the first warp
     B::one([&] {
+      s_.built = work.events();
+      s_.large = work.tables().event != small_tables().event;
       work.finish(frame);
       trace.events = s_.events;
       trace.primitives = s_.primitives;
@@ -250,59 +281,134 @@ class BufferWork {
         trace.lows = trace.highs = 0;
     });
   }
-
- private:
-  // Segments of a frame from a mailbox, and their index. Returns false if a unit does not arrive.
+  // Segments of a frame from a mailbox. Returns false if a unit does not arrive.
   template <class Lines>
   NANET_DEVICE bool take(const Lines& lines, Bytes& in) {
     in.boards = sizes_.boards;
     in.at = small_;
     in.stride = sizes_.stride;
     in.shared = true;
-    in.indexed = Lines::indexes && lines.indexed() && sizes_.boards <= contract::index_boards &&
-                 room_ >= join_boards * contract::index_entries;
     bool fits = true;
     NANET_UNROLLED
     for (unsigned b = 0; b < max_boards; ++b) {
       if (b > 0 && sizes_.lists == 1) break;  // the usual case is short
       if (b >= sizes_.boards) continue;
       in.bytes[b] = lines.bytes(b);
-      fits = fits && in.bytes[b] <= contract::mailbox_segment_bytes && in.bytes[b] <= sizes_.stride &&
-             in.bytes[b] <= sizes_.segment;
-      if (b < contract::index_boards) {
-        in.fragments[b] = lines.fragments(b);
-        in.indexed = in.indexed && in.fragments[b] <= contract::index_entries;
-      }
+      fits = fits && in.bytes[b] <= longest();
     }
     if (!fits) return false;
     B::each([&](unsigned t) {
-      if (in.indexed)
-        for (std::uint32_t x = t; x < join_boards * contract::index_entries; x += B::threads())
-          small_tables_.slot[x] = 0;
-      if (!take_units(lines, ThreadUnits<B>(sizes_, t, B::threads()), in.indexed)) s_.units_missing = 1;
+      const ThreadUnits<B> units(sizes_, t, B::threads());
+      if (!take_units(lines, units, 0)) s_.units_missing = 1;
     });
     return s_.units_missing == 0;
   }
   // The units of one thread. They arrive at most a few accesses after the event line, which the card writes
   // last.
   template <class Lines>
-  NANET_DEVICE bool take_units(const Lines& lines, const ThreadUnits<B>& units, bool indexed) {
-    constexpr std::uint32_t per_unit = contract::entries_per_unit;
-    const unsigned b = units.board();
-    const std::uint32_t fragments = indexed ? lines.fragments(b) : 0;
+  NANET_DEVICE bool take_units(const Lines& lines, const ThreadUnits<B>& units, std::uint32_t of_index) {
     std::uint32_t missing =
-        units.among((fragments + per_unit - 1) / per_unit, contract::units_for(lines.bytes(b))) &
-        ~lines.early();
+        units.among(of_index, contract::units_for(lines.bytes(units.board()))) & ~lines.early();
     for (unsigned look = 0; missing && look < contract::most_unit_reads; ++look)
       take_some(lines, units, missing);
-    if (missing) return false;
-    if (!indexed) return true;
-    const std::uint32_t of_index = units.among(contract::index_units, 0);
+    return missing == 0;
+  }
+
+ public:
+  // Bytes of the longest segment in a mailbox.
+  NANET_DEVICE std::uint32_t longest() const {
+    const std::uint32_t most = sizes_.stride < sizes_.segment ? sizes_.stride : sizes_.segment;
+    return most < contract::mailbox_segment_bytes ? most : contract::mailbox_segment_bytes;
+  }
+  // A frame that usual() takes: all segments and their indices are in the mailbox.
+  template <class Lines>
+  NANET_DEVICE bool is_usual(const Lines& lines) const {
+    if (!lines.used() || !lines.indexed() || sizes_.boards > contract::index_boards) return false;
+    if (room_ < join_boards * contract::index_entries) return false;
+    const std::uint32_t most = longest();
+    bool usual = true;
     NANET_UNROLLED
-    for (unsigned j = 0; j < ThreadUnits<B>::most; ++j) {  // `none` behind the fragments
-      if (!(of_index >> j & 1)) continue;
-      const std::uint32_t first = per_unit * units.in_index(j);
-      for (std::uint32_t i = first; i < first + per_unit; ++i)
+    for (unsigned b = 0; b < contract::index_boards; ++b)
+      usual = usual && (b >= sizes_.boards ||
+                        (lines.bytes(b) <= most && lines.fragments(b) <= contract::index_entries));
+    return usual;
+  }
+  // Memory of a usual frame, before any of its units is copied. Each thread has units of its own. All
+  // threads; visible after the next step.
+  NANET_DEVICE void prepare(unsigned t) const {
+    const Tables tables = small_tables();
+    for (std::uint32_t x = t; x < join_boards * contract::index_entries; x += B::threads())
+      tables.slot[x] = 0;
+    clear_index(ThreadUnits<B>(sizes_, t, B::threads()), ~std::uint32_t{0});
+  }
+  // Removes those of a thread's units in this mask that belong to the index.
+  NANET_DEVICE void clear_index(const ThreadUnits<B>& units, std::uint32_t mask) const {
+    if (sizes_.boards > contract::index_boards) return;
+    const std::uint32_t cleared = units.among(contract::index_units, 0) & mask;
+    NANET_UNROLLED
+    for (unsigned j = 0; j < ThreadUnits<B>::most; ++j)
+      if (cleared >> j & 1)
+        for (std::uint32_t i = 0; i < contract::entries_per_unit; ++i)
+          s_.merge.index[units.board()][contract::entries_per_unit * units.in_index(j) + i] =
+              contract::IndexEntry::none;
+  }
+  // Copies the units of a usual frame that thread t has not yet; FrameShared::units_missing if one does not
+  // arrive. After prepare() and FrameWork::begin(); visible after the next step. Returns a mask of units of
+  // the thread that a frame of this size, or somewhat larger, has.
+  template <class Lines>
+  NANET_DEVICE std::uint32_t complete(unsigned t, const Lines& lines) {
+    const ThreadUnits<B> units(sizes_, t, B::threads());
+    if (!units.used()) return 0;
+    if (!take_indexed(lines, units)) s_.units_missing = 1;
+    const std::uint32_t bytes = lines.bytes(units.board()), fragments = lines.fragments(units.board());
+    return units.holding(fragments + fragments / 4 + 8, bytes + bytes / 4 + 128);
+  }
+  // A usual frame, all of whose units have been copied. Returns false for a frame that needs the careful way:
+  // begin() and run() follow. The rest as run().
+  template <class Clock, class Lines, class Answer>
+  NANET_DEVICE NANET_INLINED bool usual(FrameWork<A, B, merges>& work, std::uint16_t flags,
+                                        std::uint32_t frame, const Clock& clock, const Lines& lines,
+                                        const Answer& answer) {
+    if (s_.units_missing) return false;
+    Bytes in;
+    in.boards = sizes_.boards;
+    in.at = small_;
+    in.stride = sizes_.stride;
+    in.shared = in.indexed = true;
+    NANET_UNROLLED
+    for (unsigned b = 0; b < contract::index_boards; ++b) {
+      in.bytes[b] = b < sizes_.boards ? lines.bytes(b) : 0;
+      in.fragments[b] = b < sizes_.boards ? lines.fragments(b) : 0;
+    }
+    bool answered = false;
+    if (!work.work_indexed(in, small_, small_tables(), frame, is_incomplete(flags), clock, answer, answered))
+      return false;
+    finish(work, frame, answered, answer);
+    return true;
+  }
+
+ private:
+  // The units of one thread, and of its board's index no entry behind the fragments.
+  template <class Lines>
+  NANET_DEVICE bool take_indexed(const Lines& lines, const ThreadUnits<B>& units) {
+    const unsigned b = units.board();
+    const std::uint32_t fragments = lines.fragments(b);
+    if (lines.stale()) clear_index(units, lines.stale());
+    const std::uint32_t needed = units.holding(fragments, lines.bytes(b)), early = lines.early();
+    if (needed & ~early) {
+      std::uint32_t missing = needed & ~early;
+      for (unsigned look = 0; missing && look < contract::most_unit_reads; ++look)
+        take_some(lines, units, missing);
+      if (missing) return false;
+    }
+    // Entries behind the fragments, in units that came early or in the last one: ones, as the card writes
+    // them, whatever it wrote.
+    NANET_UNROLLED
+    for (unsigned j = 0; j < ThreadUnits<B>::most; ++j) {
+      if (!units.of_index(j) || !((needed | early) >> j & 1)) continue;
+      const std::uint32_t first = contract::entries_per_unit * units.in_index(j);
+      if (first + contract::entries_per_unit <= fragments) continue;
+      for (std::uint32_t i = first; i < first + contract::entries_per_unit; ++i)
         if (i >= fragments) s_.merge.index[b][i] = contract::IndexEntry::none;
     }
     return true;
@@ -314,7 +420,7 @@ class BufferWork {
   NANET_DEVICE void take_some(const Lines& lines, const ThreadUnits<B>& units, std::uint32_t& missing) {
     constexpr unsigned most = ThreadUnits<B>::most;
     const unsigned b = units.board();
-    typename Lines::Unit unit[most];  // several loads in flight
+    typename Lines::Unit unit[most] = {};  // several loads in flight
     NANET_UNROLLED
     for (unsigned j = 0; j < most; ++j)
       if (missing >> j & 1)
@@ -435,7 +541,7 @@ class BufferWork {
   }
   // MergedFrame adds time offsets there.
   NANET_DEVICE void prepare_rows(unsigned t) const {
-    for (std::uint32_t e = t; e < contract::merged_rows; e += B::threads()) small_tables_.key[e] = 0;
+    for (std::uint32_t e = t; e < contract::merged_rows; e += B::threads()) small_tables().key[e] = 0;
   }
 
   // The same from the mailbox. Returns false if they are not there, or a unit does not arrive.
@@ -507,14 +613,23 @@ class BufferWork {
     return true;
   }
 
-  BufferSizes sizes_;
+  // Computed where they are used: a few additions, instead of registers that the whole loop of a resident
+  // kernel would keep, or spill.
+  NANET_DEVICE Tables small_tables() const {
+    return lay_out(small_ + shared_raw_bytes, shared_fragments, sizes_.lists, shared_raw_bytes / 2);
+  }
+  NANET_DEVICE Tables large_tables() const {
+    return lay_out(large_ + std::size_t{sizes_.large_stride} * sizes_.boards, sizes_.fragments, sizes_.lists,
+                   sizes_.large_hits());
+  }
+
+  const BufferSizes& sizes_;
   std::size_t buffer_bytes_;
   std::uint32_t packets_, slot_bytes_;
   FrameShared& s_;
   std::byte* small_;
   std::byte* large_;
   std::uint32_t room_;
-  Tables small_tables_, large_tables_;
 };
 
 }  // namespace nanet::gpu

@@ -3,6 +3,8 @@
 // the merging rule for fragments whose times are in order.
 #pragma once
 
+#include <utility>
+
 #include "nanet/contract/fragment_index.hpp"
 #include "nanet/gpu/frame/merge.hpp"
 
@@ -78,84 +80,110 @@ class IndexedBoard {
 inline constexpr unsigned join_boards = 4;
 inline constexpr std::uint32_t absent_member = 0xFF, most_members = 128;  // fragments of a board, at most
 
-// Merger::join() for up to most_members fragments of each board. Time: (board, i) -> time of fragment i <
-// most_members; above all times for i beyond the board's count.
-template <class Time>
+// Times of a board's fragments: half words, `stride` of them apart, in shared memory.
+template <unsigned stride>
+struct FragmentTimes {
+  const std::byte* at;
+  NANET_DEVICE std::uint32_t operator()(std::uint32_t i) const { return half_word(at + 2 * stride * i); }
+};
+
+// Merger::join() for up to most_members fragments of each board. Times: board -> FragmentTimes, readable for
+// i < most_members; above all times for i beyond the board's count.
+template <class Times>
 class FragmentJoin {
  public:
-  NANET_DEVICE FragmentJoin(const Time& time, const std::uint32_t (&count)[join_boards], std::uint32_t window)
-      : time_(time), count_(count), window_(window) {}
+  NANET_DEVICE FragmentJoin(const Times& times, const std::uint32_t (&count)[join_boards],
+                            std::uint32_t window)
+      : times_(times), count_(count), window_(window) {}
 
   // Joins the fragments of the cluster that fragment i of a board begins, if it begins one; begun(number,
   // members) for each event, number: of fragments in earlier events. Returns false if the fragment is earlier
   // than the one before it. One thread for each fragment.
   template <class Begun>
   NANET_DEVICE bool operator()(unsigned board, std::uint32_t i, const Begun& begun) const {
-    const std::uint32_t opened = time_(board, i), before = i ? time_(board, i - 1) : 0;
+    const auto own = times_(board);
+    const std::uint32_t opened = own(i), before = i ? own(i - 1) : 0;
     if (i > 0 && before > opened) return false;
     if (i > 0 && opened - before <= window_) return true;
-    std::uint32_t at[join_boards], earlier[join_boards], limit[join_boards];
+    // The other boards, in the order of their distance from the fragment's.
+    const Row row[join_boards] = {own, times_(other(board, 1)), times_(other(board, 2)),
+                                  times_(other(board, 3))};
+    static_assert(join_boards == 4);
+    std::uint32_t at[join_boards], count[join_boards], limit[join_boards];
     NANET_UNROLLED
-    for (unsigned c = 0; c < join_boards; ++c) limit[c] = opened + (c < board);
-    below(limit, at);
+    for (unsigned k = 0; k < join_boards; ++k) {
+      at[k] = k ? 0 : i;
+      count[k] = count_of(other(board, k));
+      limit[k] = opened + (other(board, k) < board);
+    }
+    below(row, limit, count, at);
+    std::uint32_t earlier[join_boards];
     NANET_UNROLLED
-    for (unsigned c = 0; c < join_boards; ++c) at[c] = c == board ? i : at[c];
-    NANET_UNROLLED
-    for (unsigned c = 0; c < join_boards; ++c) earlier[c] = at[c] ? time_(c, at[c] - 1) : 0;
+    for (unsigned k = 1; k < join_boards; ++k) earlier[k] = at[k] ? row[k](at[k] - 1) : 0;
     bool begins = true;
     NANET_UNROLLED
-    for (unsigned c = 0; c < join_boards; ++c)
-      if (c != board && at[c] > 0 && opened - earlier[c] <= window_) begins = false;
-    if (begins) cluster(at, opened, begun);
+    for (unsigned k = 1; k < join_boards; ++k)
+      begins = begins && !(at[k] > 0 && opened - earlier[k] <= window_);
+    if (begins) cluster(board, row, count, at, opened, begun);
     return true;
   }
 
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
+  using Row = decltype(std::declval<const Times&>()(0u));
 
-  // at[c]: number of fragments of each board with a time below limit[c]; boards in parallel.
-  NANET_DEVICE void below(const std::uint32_t (&limit)[join_boards], std::uint32_t (&at)[join_boards]) const {
+  // k-th board after `board`, which is the 0th.
+  NANET_DEVICE static unsigned other(unsigned board, unsigned k) { return (board + k) % join_boards; }
+  NANET_DEVICE std::uint32_t count_of(unsigned board) const {
+    std::uint32_t count = count_[0];
     NANET_UNROLLED
-    for (unsigned c = 0; c < join_boards; ++c) at[c] = 0;
+    for (unsigned c = 1; c < join_boards; ++c) count = c == board ? count_[c] : count;
+    return count;
+  }
+  // at[k]: number of fragments of the k-th board, k > 0, with a time below limit[k]; boards in parallel.
+  NANET_DEVICE static void below(const Row (&row)[join_boards], const std::uint32_t (&limit)[join_boards],
+                                 const std::uint32_t (&count)[join_boards],
+                                 std::uint32_t (&at)[join_boards]) {
     NANET_UNROLLED
     for (std::uint32_t step = most_members / 2; step > 0; step /= 2) {
       std::uint32_t there[join_boards];
       NANET_UNROLLED
-      for (unsigned c = 0; c < join_boards; ++c) there[c] = time_(c, at[c] + step - 1);
+      for (unsigned k = 1; k < join_boards; ++k) there[k] = row[k](at[k] + step - 1);
       NANET_UNROLLED
-      for (unsigned c = 0; c < join_boards; ++c) at[c] += there[c] < limit[c] ? step : 0;
+      for (unsigned k = 1; k < join_boards; ++k) at[k] += there[k] < limit[k] ? step : 0;
     }
     NANET_UNROLLED
-    for (unsigned c = 0; c < join_boards; ++c) {
-      if (time_(c, at[c]) < limit[c]) ++at[c];
-      if (at[c] > count_[c]) at[c] = count_[c];
+    for (unsigned k = 1; k < join_boards; ++k) {
+      if (row[k](at[k]) < limit[k]) ++at[k];
+      if (at[k] > count[k]) at[k] = count[k];
     }
   }
   template <class Begun>
-  NANET_DEVICE void cluster(std::uint32_t (&at)[join_boards], std::uint32_t latest,
-                            const Begun& begun) const {
+  NANET_DEVICE void cluster(unsigned board, const Row (&row)[join_boards],
+                            const std::uint32_t (&count)[join_boards], std::uint32_t (&at)[join_boards],
+                            std::uint32_t latest, const Begun& begun) const {
     for (;;) {
       std::uint32_t head[join_boards], first = none, number = 0;
       NANET_UNROLLED
-      for (unsigned c = 0; c < join_boards; ++c) {
-        head[c] = at[c] < count_[c] ? time_(c, at[c]) : none;
-        first = head[c] < first ? head[c] : first;
-        number += at[c];
+      for (unsigned k = 0; k < join_boards; ++k) {
+        head[k] = at[k] < count[k] ? row[k](at[k]) : none;
+        first = head[k] < first ? head[k] : first;
+        number += at[k];
       }
       if (first == none || (first > latest && first - latest > window_)) return;
       std::uint32_t members = 0;
       NANET_UNROLLED
-      for (unsigned c = 0; c < join_boards; ++c) {
-        const bool take = head[c] != none && head[c] - first <= window_;
-        members |= (take ? at[c] : absent_member) << 8 * c;
-        if (take && head[c] > latest) latest = head[c];
-        at[c] += take;
+      for (unsigned k = 0; k < join_boards; ++k) {
+        const bool take = head[k] != none && head[k] - first <= window_;
+        members |= (take ? at[k] : absent_member) << 8 * other(board, k);
+        if (take && head[k] > latest) latest = head[k];
+        at[k] += take;
       }
       begun(number, members);
     }
   }
 
-  const Time& time_;
+  const Times& times_;
   const std::uint32_t (&count_)[join_boards];
   std::uint32_t window_;
 };

@@ -101,11 +101,38 @@ class FrameWork {
   template <class Clock>
   NANET_DEVICE NANET_INLINED bool work_indexed(const Bytes& in, std::byte* small, const Tables& tables,
                                                std::uint32_t frame, bool incomplete, const Clock& clock,
-                                               const AnswerLines& answer, bool& answered)
+                                               const AnswerLines& answer, bool& answered) {
+    if (workspace_.rings) B::one([&] { note(in); });
+    if constexpr (!Summed<A>) {
+      const IndexedMerge<B> merger(in, small + (in.at - small), tables, s_.merge, options_.window,
+                                   workspace_.conditions);
+      const std::uint32_t events = merger.build();
+      if (events == IndexedMerge<B>::none) return false;
+      tables_ = tables;
+      events_ = events;
+      frame_ = frame;
+      answered = false;
+      Nanoseconds built = 0, reconstructed = 0;
+      finish_events(tables, incomplete, clock, built);
+      finish_frame(frame, incomplete, clock, reconstructed);
+      B::one([&] {
+        s_.trace.built = built;
+        s_.trace.reconstructed = reconstructed;
+      });
+      return true;
+    } else {
+      if (!algorithm_.whole) return false;
+      return work_sums(in, small, tables, frame, incomplete, clock, answer, answered);
+    }
+  }
+
+ private:
+  template <class Clock>
+  NANET_DEVICE NANET_INLINED bool work_sums(const Bytes& in, std::byte* small, const Tables& tables,
+                                            std::uint32_t frame, bool incomplete, const Clock& clock,
+                                            const AnswerLines& answer, bool& answered)
     requires Summed<A>
   {
-    if (!algorithm_.whole) return false;
-    if (workspace_.rings) B::one([&] { note(in); });
     IndexedFrame<A, B> indexed(in, small + (in.at - small), tables, s_, algorithm_, options_, workspace_,
                                frame, incomplete);
     std::uint32_t events = 0;
@@ -122,6 +149,7 @@ class FrameWork {
     return true;
   }
 
+ public:
 #ifdef __CUDACC__
 
   // The usual packet of a single board: one packet of at most 32 events in slots, each event's PM IDs
@@ -196,6 +224,13 @@ class FrameWork {
   }
 
   NANET_DEVICE std::uint32_t events() const { return events_; }
+  NANET_DEVICE const Tables& tables() const { return tables_; }
+  // Takes over finished events.
+  NANET_DEVICE void adopt(const Tables& tables, std::uint32_t events, std::uint32_t frame) {
+    tables_ = tables;
+    events_ = events;
+    frame_ = frame;
+  }
   NANET_DEVICE const FrameShared& shared() const { return s_; }
   NANET_DEVICE const BuiltEvent& event(std::uint32_t e) const { return tables_.event[e]; }
   NANET_DEVICE rich::EventView view(const BuiltEvent& event) const {
@@ -204,11 +239,6 @@ class FrameWork {
 
  private:
   NANET_DEVICE void write_header(std::uint32_t frame) { gpu::write_header(s_, options_, frame); }
-  NANET_DEVICE void adopt(const Tables& tables, std::uint32_t events, std::uint32_t frame) {
-    tables_ = tables;
-    events_ = events;
-    frame_ = frame;
-  }
 
   // Records the location of the bytes, if in shared memory.
   NANET_DEVICE void note(const Bytes& in) {
@@ -220,14 +250,6 @@ class FrameWork {
 
   NANET_DEVICE Merged merge(const Bytes& in, [[maybe_unused]] const std::byte* small,
                             const Tables& shared_tables, std::uint32_t room, const Tables& large_tables) {
-    if constexpr (!merges && !Summed<A>) {
-      if (in.indexed) {
-        const IndexedMerge<B> merger(in, small + (in.at - small), shared_tables, s_.merge, options_.window,
-                                     workspace_.conditions);
-        const std::uint32_t events = merger.build();
-        if (events != IndexedMerge<B>::none) return {events, true};
-      }
-    }
 #ifdef __CUDACC__
     if constexpr (B::has_warps && !merges) {  // a merging card leaves unusual frames as segments
       if (in.shared && room >= QuickMerge::room) {

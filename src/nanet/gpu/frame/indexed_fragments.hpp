@@ -64,8 +64,10 @@ class IndexedFragments {
   // Writes ~members of each event to Tables::slot, which has been zero, by the number of earlier fragments.
   // False if the thread's fragments are not in order of time.
   NANET_DEVICE bool join(unsigned t, unsigned threads) const {
-    const auto time_of = [&](unsigned c, std::uint32_t i) { return time(c, i); };
-    const FragmentJoin<decltype(time_of)> joiner(time_of, in_.fragments, window_);
+    const auto times_of = [&](unsigned c) {  // the upper half of an entry
+      return FragmentTimes<2>{reinterpret_cast<const std::byte*>(m_.index[c]) + 2};
+    };
+    const FragmentJoin<decltype(times_of)> joiner(times_of, in_.fragments, window_);
     return each(t, threads, [&](unsigned b, std::uint32_t i) {
       return joiner(b, i, [&](std::uint32_t number, std::uint32_t members) { t_.slot[number] = ~members; });
     });
@@ -95,30 +97,32 @@ class IndexedFragments {
                          const Four& four) const {
     constexpr unsigned together = 4;  // loads in flight
     const std::byte* const hits = hits_of(b, found.offset);
-    std::int32_t times = static_cast<std::int32_t>(found.stored * time(b, i)), last = -1;
-    std::uint32_t first = 0;
+    std::int32_t late = 0, last = -1;  // late: 2^11 times the sum of the hits' differences
+    std::uint32_t first = found.stored ? half_word(hits) & 0x7FF : 0;
     bool good = true;
     for (std::uint32_t h = 0; h < found.stored; h += together) {
       std::uint32_t word[together];
       NANET_UNROLLED
       for (unsigned k = 0; k < together; ++k)
-        word[k] = half_word(hits + 2 * (h + k < found.stored ? h + k : h));
+        word[k] = h + k < found.stored ? half_word(hits + 2 * (h + k)) : 0;
       four(word, found.stored - h);
-      if (h == 0) first = word[0] & 0x7FF;
       NANET_UNROLLED
       for (unsigned k = 0; k < together; ++k) {
-        if (h + k >= found.stored) continue;
         const auto id = static_cast<std::int32_t>(word[k] & 0x7FF);
-        good &= id > last && id < static_cast<std::int32_t>(pm_count);
-        last = id;
-        times += (static_cast<std::int16_t>(word[k]) >> 11) * 4;
-        if (conditions_) {
-          const std::int32_t t0 = conditions_[id];
-          good &= t0 != masked_pm;
-          times -= t0;
-        }
+        const bool is = h + k < found.stored;
+        good = good && !(is && id <= last);
+        last = is ? id : last;
+        late += static_cast<std::int16_t>(word[k]) - id;
       }
     }
+    good = good && last < static_cast<std::int32_t>(pm_count);
+    std::int32_t times = static_cast<std::int32_t>(found.stored * time(b, i)) + (late >> 9);
+    if (conditions_)
+      for (std::uint32_t h = 0; good && h < found.stored; ++h) {
+        const std::int32_t t0 = conditions_[half_word(hits + 2 * h) & 0x7FF];
+        good = t0 != masked_pm;
+        times -= t0;
+      }
     info = {times, found.stored | found.truncated << Info::truncated_at | first << Info::first_at |
                        (static_cast<std::uint32_t>(last) & 0x7FF) << Info::last_at};
     return good;
@@ -132,24 +136,29 @@ class IndexedFragments {
       if (member != absent_member) f(c, c * most + member);
     }
   }
-  // An event by the infos of its members; member(number) for each.
+  // An event by the infos of its members; member(number, present) for each board: where it is absent, number
+  // is that of any fragment. Without branches, so that the loads of all boards are in flight together.
   template <class F>
   NANET_DEVICE Event event(std::uint32_t members, const Info* infos, const F& member) const {
     Event e;
     std::int32_t times = 0, last = -1;
-    each_member(members, [&](unsigned c, std::uint32_t number) {
-      const Info info = infos[number];
-      member(number);
-      const std::uint32_t opened = time(c, number - c * most);
+    NANET_UNROLLED
+    for (unsigned c = 0; c < join_boards; ++c) {
+      const std::uint32_t own = members >> 8 * c & 0xFF;
+      const bool present = own != absent_member;
+      const std::uint32_t i = present ? own : 0;
+      const Info info = infos[c * most + i];
+      member(c * most + i, present);
+      const std::uint32_t opened = present ? time(c, i) : ~std::uint32_t{0};
       e.opened = opened < e.opened ? opened : e.opened;
-      e.boards |= 1u << c;
-      e.truncated |= info.truncated();
-      if (info.stored() == 0) return;
-      e.usual &= info.first() > last;
-      last = info.last();
-      e.hits += info.stored();
-      times += info.times;
-    });
+      e.boards |= std::uint32_t{present} << c;
+      e.truncated |= present ? info.truncated() : 0;
+      const std::uint32_t stored = present ? info.stored() : 0;
+      e.usual = e.usual && (stored == 0 || info.first() > last);
+      last = stored ? info.last() : last;
+      e.hits += stored;
+      times += stored ? info.times : 0;
+    }
     e.time = e.hits ? Merger<B>::mean_time(times, e.hits) : e.opened;
     return e;
   }

@@ -78,12 +78,12 @@ class IndexedFrame : public SummedFrame<A, B> {
   // Event e of these members: sums, time, ring and primitive. One thread.
   NANET_DEVICE void reconstruct(std::uint32_t e, std::uint32_t members) const {
     EventSums<A> total{};
-    const auto event = fragments_.event(members, infos(), [&](std::uint32_t number) {
+    const auto event = fragments_.event(members, infos(), [&](std::uint32_t number, bool present) {
       const EventSums<A> part = sums()[number];
       NANET_UNROLLED
       for (unsigned w = 0; w < A::words; ++w)
         total.word[w] = static_cast<std::int32_t>(static_cast<std::uint32_t>(total.word[w]) +
-                                                  static_cast<std::uint32_t>(part.word[w]));
+                                                  (present ? static_cast<std::uint32_t>(part.word[w]) : 0));
     });
     if (!event.usual) s_.careful = 1;
     Base::decide(e, total, event.hits, event.time, event.opened, event.boards, event.truncated, [&] {

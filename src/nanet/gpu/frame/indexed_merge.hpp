@@ -54,7 +54,7 @@ class IndexedMerge {
   }
   // Event e of these members. Returns false if its PM IDs do not ascend.
   NANET_DEVICE bool open(std::uint32_t e, std::uint32_t members) const {
-    const auto found = fragments_.event(members, infos(), [](std::uint32_t) {});
+    const auto found = fragments_.event(members, infos(), [](std::uint32_t, bool) {});
     BuiltEvent event;
     event.first = B::add(m_.pm_used, found.hits);
     event.time = static_cast<std::uint16_t>(found.time);

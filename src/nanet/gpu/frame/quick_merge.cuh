@@ -212,8 +212,10 @@ class QuickMerge {
     std::uint32_t count[boards];
     NANET_UNROLLED
     for (unsigned c = 0; c < boards; ++c) count[c] = m_.count[c];
-    const auto time_of = [&](unsigned c, std::uint32_t i) -> std::uint32_t { return time(c)[i]; };
-    const FragmentJoin<decltype(time_of)> joiner(time_of, count, window_);
+    const auto times_of = [&](unsigned c) {
+      return FragmentTimes<1>{reinterpret_cast<const std::byte*>(time(c))};
+    };
+    const FragmentJoin<decltype(times_of)> joiner(times_of, count, window_);
     const auto begun = [&](std::uint32_t number, std::uint32_t of) { members()[number] = of; };
     const bool disorder = p.index < p.count() && !joiner(p.board, p.index, begun);
     return !__syncthreads_or(disorder);

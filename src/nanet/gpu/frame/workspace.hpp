@@ -43,6 +43,7 @@ struct FrameShared {
   std::uint32_t disorder;       // events not in order of time, or without a primitive
   std::uint32_t units_missing;  // a unit of the mailbox has not arrived
   std::uint32_t careful;        // an event of an indexed frame needs the careful way
+  std::uint32_t built, large;   // number of finished events, and whether the large tables hold them
   // Packet with events in slots that is unpacked before the event line comes (resident/slots_ahead.cuh): its
   // units, each with the mark of its number; marks of unpacked events; whether some event takes another way;
   // events answered.

@@ -18,6 +18,7 @@ struct ClaimedEvent {
   std::uint64_t passed, newest, lag, keep_from;  // of QueueState, read with the entry
   contract::LineWords line;                      // without a mailbox the words of the event alone
   std::uint32_t skipped;
+  trigger::ServiceTime service;                                        // of this block's frames
   std::uint32_t waiting;                                               // the first warp waits for the entry
   enum Found : std::uint32_t { event, again, over } found, confirmed;  // confirmed: result of the second read
 
@@ -33,7 +34,8 @@ struct ClaimedEvent {
     return type() == static_cast<std::uint32_t>(contract::EventType::receive_done) &&
            buffer() < r.shape.buffers;
   }
-  __device__ std::uint64_t n() const { return contract::unwrap_counter(line.word[6], reference); }
+  __device__ std::uint32_t low_number() const { return line.word[6]; }
+  __device__ std::uint64_t n() const { return contract::unwrap_counter(low_number(), reference); }
 };
 
 // Part of a queue entry by lane. Without a mailbox: 0 type, flags, buffer, bytes, frame; 1 time, n, lap; one
@@ -67,6 +69,22 @@ __device__ inline void fill(const Resident& r, ClaimedEvent& out, const Sixteen&
     if (!units) to[3] = static_cast<std::uint32_t>(part.high >> 32);
   }
   __syncwarp();
+}
+
+// Whether all segments and their indices are in the mailbox.
+__device__ inline bool says_index(const Resident& r, const ClaimedEvent& claimed) {
+  constexpr std::uint32_t wanted = contract::EventLine::segments | contract::EventLine::indexed;
+  return r.mailbox.input && (claimed.line.flags() & wanted) == wanted;
+}
+// BufferWork::is_usual() by the words of an event line, a lane for each. longest: bytes of a segment. One
+// warp.
+__device__ inline bool has_index(const Resident& r, const ClaimedEvent& claimed, std::uint32_t longest) {
+  constexpr unsigned first = offsetof(contract::EventLine, bytes) / 4, words = 4;
+  static_assert(contract::index_boards == 4);  // two words of bytes, two of fragments
+  if (r.sizes.boards > contract::index_boards || !says_index(r, claimed)) return false;
+  const unsigned of = threadIdx.x % words;
+  const std::uint32_t two = claimed.line.word[first + of], most = of < 2 ? longest : contract::index_entries;
+  return __all_sync(0xFFFFFFFFu, (two & 0xFFFF) <= most && two >> 16 <= most) != 0;
 }
 
 // Waits for a claimed queue entry. The first half is read together with the lap, not after it,

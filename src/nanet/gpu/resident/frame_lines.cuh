@@ -45,18 +45,25 @@ struct EarlyUnits {
   std::uint64_t n = 0;
   std::uint32_t had = 0;  // mask, see ThreadUnits
 };
+// Lines of a frame that takes no index.
+template <class Lines>
+struct WithoutIndex : Lines {
+  static constexpr bool indexes = false;
+};
 // Copies units of the next frame to shared memory as they arrive, until the first warp has the entry of the
-// claimed event. A unit's own mark says that it is valid; if another frame comes, its units replace them. All
-// threads but the first warp.
+// claimed event. A unit's own mark says that it is valid; if another frame comes, its units replace them.
+// likely: mask of units that are worth a look; each look delays the first warp's. All threads but the first
+// warp.
 template <class A>
 __device__ __forceinline__ EarlyUnits take_early(const Resident& r, BufferWork<A, Block>& work,
-                                                 const ClaimedEvent& claimed) {
+                                                 const ClaimedEvent& claimed, std::uint32_t likely) {
   EarlyUnits early;
   if (!r.mailbox.input) return early;
   const ThreadUnits<Block> units(r.sizes, threadIdx.x, blockDim.x);
   const contract::MailboxShape& shape = r.mailbox.shape;
-  const std::uint32_t mine = units.among(
-      contract::index_units, shape.segment_bytes / static_cast<std::uint32_t>(contract::unit_data_bytes));
+  const std::uint32_t mine =
+      likely & units.among(contract::index_units,
+                           shape.segment_bytes / static_cast<std::uint32_t>(contract::unit_data_bytes));
   const std::uint64_t k = claimed.k;
   std::uint32_t missing = mine;
   const volatile std::uint32_t& waiting = claimed.waiting;
@@ -66,6 +73,7 @@ __device__ __forceinline__ EarlyUnits take_early(const Resident& r, BufferWork<A
   do {
     if (next != early.n) {
       early.n = next;
+      if (missing != mine) work.clear_index(units, ~missing);
       missing = mine;
     }
     const FrameUnits lines{r, early.n};
@@ -88,14 +96,19 @@ struct SegmentLines : FrameUnits {
   static constexpr bool prepared = true;  // FrameWork::begin() has run
   static constexpr bool indexes = true;
   const ClaimedEvent& claimed;
-  std::uint32_t lap, had;
+  std::uint32_t lap, had, old;
 
   __device__ SegmentLines(const Resident& resident, const ClaimedEvent& event, std::uint32_t entry_lap,
                           const EarlyUnits& units)
       : FrameUnits{resident, event.n()},
         claimed(event),
         lap(entry_lap),
-        had(units.n == event.n() ? units.had : 0) {}
+        had(is_of(event, units) ? units.had : 0),
+        old(is_of(event, units) ? 0 : units.had) {}
+  // Both numbers lie within 2^31.
+  __device__ static bool is_of(const ClaimedEvent& event, const EarlyUnits& units) {
+    return static_cast<std::uint32_t>(units.n) == event.low_number();
+  }
   __device__ bool used() const {
     return r.mailbox.input && (claimed.line.flags() & contract::EventLine::segments);
   }
@@ -105,6 +118,7 @@ struct SegmentLines : FrameUnits {
     return claimed.line.bytes(contract::index_boards + b);
   }
   __device__ std::uint32_t early() const { return had; }
+  __device__ std::uint32_t stale() const { return old; }  // of another frame
   // A merged frame in their place.
   __device__ bool merged() const {
     return r.mailbox.input && (claimed.line.flags() & contract::EventLine::merged);

@@ -61,16 +61,25 @@ struct SharedMemory {
   }
 };
 
+// Whether exact sums hold the positions of this detector.
+template <class A>
+__device__ bool is_whole(const A& algorithm) {
+  if constexpr (Summed<A>)
+    return algorithm.whole;
+  else
+    return true;
+}
+
 // Whether the frame is skipped: its answer would be late. One thread.
-__device__ inline bool skips(const Resident& r, const ClaimedEvent& claimed, std::int64_t service) {
+__device__ inline bool skips(const Resident& r, const ClaimedEvent& claimed) {
   if (r.shedder.deadline <= 0) return false;
   trigger::FrameProgress progress;
   progress.passed = claimed.passed;
   progress.newest = claimed.newest;
   progress.lag = static_cast<std::int64_t>(claimed.lag);
   std::uint64_t keep_from = claimed.keep_from;
-  const bool skipped =
-      r.shedder.skips({claimed.n(), claimed.closed(), claimed.seen}, progress, service, keep_from);
+  const bool skipped = r.shedder.skips({claimed.n(), claimed.closed(), claimed.seen}, progress,
+                                       claimed.service.expected(), keep_from);
   if (skipped) store_relaxed_device(&r.state->keep_from, keep_from);
   return skipped;
 }
@@ -161,27 +170,108 @@ __device__ inline void misbehave(const Resident& r) {
   while (load_acquire_device(&r.state->ending) == 0) __nanosleep(1000);
 }
 
-// A is not Wide: wide algorithms are Remote here. merges: the card writes merged buffers; their units come at
-// once, when the card closes the frame, so none is copied before the event line. Inlined, as all that it
-// calls once: a call would move the objects of a frame from registers to memory.
+// Memory and counts of a block.
+template <class A, bool merges>
+struct BlockMemory {
+  const Resident& r;
+  const SharedMemory<A>& memory;
+  rich::Rings* rings;
+
+  __device__ BlockMemory(const Resident& resident, const SharedMemory<A>& shared)
+      : r(resident), memory(shared), rings(r.rings + std::size_t{blockIdx.x - 1} * r.sizes.fragments) {}
+  __device__ BufferWork<A, Block, merges> work() const {
+    return {r.shape,         r.sizes, *memory.frame, memory.small, r.large + r.large_bytes * (blockIdx.x - 1),
+            shared_fragments};
+  }
+  // rings: whether results are kept per event.
+  __device__ Workspace<A> workspace(bool keep, const std::int16_t* conditions) const {
+    Workspace<A> w;
+    w.plane = memory.plane;
+    w.rings = keep ? rings : nullptr;
+    w.conditions = conditions;
+    return w;
+  }
+};
+__device__ inline bool keeps_rings(const Resident& r, std::uint32_t frame) {
+  return !r.sizes.frame || frame % sample_every == 0;
+}
+
+// A claimed frame by BufferWork::run(). after_usual: usual() has left it. All threads.
 template <bool merges, class A>
-__device__ __forceinline__ void consume(const Resident& r, const A& algorithm, const SharedMemory<A>& memory,
+__device__ __forceinline__ void process(const Resident& r, const A& algorithm, const SharedMemory<A>& shared,
+                                        const ClaimedEvent& claimed, const EarlyUnits& early,
+                                        const std::int16_t* conditions, bool after_usual) {
+  const BlockMemory<A, merges> memory(r, shared);
+  BufferWork<A, Block, merges> buffer_work = memory.work();
+  const std::uint32_t frame = claimed.frame(), buffer = claimed.buffer();
+  const std::uint64_t n = claimed.n();
+  const Workspace<A> workspace = memory.workspace(keeps_rings(r, frame), conditions);
+  FrameWork<A, Block, merges> work(algorithm, r.options, *shared.frame, workspace);
+  const SegmentLines lines(r, claimed, contract::entry_lap(r.shape, claimed.k), early);
+  bool answered = false;
+  if constexpr (Summed<A> && !merges) {
+    answered = shared.frame->ahead != 0;
+    if (answered) buffer_work.adopt(work, lines, shared.frame->ahead, frame, workspace.rings != nullptr);
+  }
+  if (after_usual) {
+    __syncthreads();
+    work.begin();
+    __syncthreads();
+  }
+  const std::int64_t offset = claimed.offset;
+  buffer_work.run(
+      work, r.clop + r.shape.buffer_bytes() * buffer, claimed.flags(), frame, claimed.bytes(), BlockCopy{},
+      [offset] { return device_time() + offset; },
+      [&](const auto& payload, std::uint32_t of) {
+        if (of % sample_every == 0) sample(r, payload, of, n, memory.rings);
+      },
+      WithoutIndex<SegmentLines>{lines}, answer_lines(r, n, buffer), answered);
+}
+// The same, not inlined: its many registers would make those of usual frames spill.
+template <class A>
+__device__ __noinline__ void process_other(const Resident& r, const A& algorithm,
+                                           const SharedMemory<A>& shared, const ClaimedEvent& claimed,
+                                           const EarlyUnits& early, const std::int16_t* conditions,
+                                           bool after_usual) {
+  process<false>(r, algorithm, shared, claimed, early, conditions, after_usual);
+}
+// sample() for a frame that has been processed. All threads.
+template <bool merges, class A>
+__device__ __noinline__ void sample_frame(const Resident& r, const A& algorithm,
+                                          const SharedMemory<A>& shared, std::uint32_t frame,
+                                          std::uint64_t n) {
+  const BlockMemory<A, merges> memory(r, shared);
+  const BufferWork<A, Block, merges> buffer_work = memory.work();
+  const Workspace<A> workspace = memory.workspace(true, nullptr);
+  FrameWork<A, Block, merges> work(algorithm, r.options, *shared.frame, workspace);
+  buffer_work.resume(work, frame);
+  sample(r, work, frame, n, memory.rings);
+}
+
+// A is not Wide: wide algorithms are Remote here. merges: the card writes merged buffers; their units come at
+// once, when the card closes the frame, so none is copied before the event line. Inlined, as is all that
+// usual frames need: a call would move the objects of a frame from registers to memory.
+template <bool merges, class A>
+__device__ __forceinline__ void consume(const Resident& r, const A& algorithm, const SharedMemory<A>& shared,
                                         ClaimedEvent& claimed) {
-  const unsigned block = blockIdx.x - 1;
-  FrameShared& shared = *memory.frame;
-  Workspace<A> workspace;
-  workspace.plane = memory.plane;
-  rich::Rings* const rings = r.rings + std::size_t{block} * r.sizes.fragments;
-  BufferWork<A, Block, merges> buffer_work(r.shape, r.sizes, shared, memory.small,
-                                           r.large + r.large_bytes * block, shared_fragments);
-  const std::size_t buffer_bytes = r.shape.buffer_bytes();
+  FrameShared& frame_shared = *shared.frame;
+  const BlockMemory<A, merges> memory(r, shared);
+  BufferWork<A, Block, merges> buffer_work = memory.work();
   const bool first_warp = threadIdx.x < 32;
   bool ahead = false;  // events in slots are unpacked before the event line comes
   if constexpr (Summed<A> && !merges) ahead = slots_ahead_possible(r, algorithm);
-  Sixteen half{}, again{};  // in the first warp
-  trigger::ServiceTime service;
+  // Whether the claimed event takes BufferWork::usual(). Whole warps.
+  const auto takes_index = [&] {
+    return is_whole(algorithm) && has_index(r, claimed, buffer_work.longest());
+  };
+  std::uint32_t likely = ~std::uint32_t{0};  // units of the next frame, by the last one's size
+  Sixteen half{}, again{};                   // in the first warp
+  if (threadIdx.x == 0) claimed.service = {};
   for (bool claim = true;;) {
-    FrameWork<A, Block, merges>::begin(shared);
+    FrameWork<A, Block, merges>::begin(frame_shared);
+    if constexpr (!merges) {
+      if (r.mailbox.input) buffer_work.prepare(threadIdx.x);
+    }
     if (claim) {
       if (threadIdx.x == 0) {
         claimed.k = contract::DeviceAccess::fetch_add(r.state->claimed, 1);
@@ -194,12 +284,16 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
       [[maybe_unused]] bool others = claim;
       if constexpr (Summed<A> && !merges)
         if (claim && ahead) {
-          const SlotsCall<A> call = buffer_work.slots_call(workspace.plane);
+          const SlotsCall<A> call = buffer_work.slots_call(shared.plane);
           others = r.mailbox_in_gpu_memory ? unpack_ahead<A, false>(r, call, claimed)
                                            : unpack_ahead<A, true>(r, call, claimed);
         }
-      if constexpr (!merges)
-        if (others) early = take_early(r, buffer_work, claimed);
+      if constexpr (!merges) {
+        if (others) early = take_early(r, buffer_work, claimed, likely);
+        __threadfence_block();  // the event line is read after `waiting`
+        if (says_index(r, claimed) && claimed.found == ClaimedEvent::event)
+          likely = buffer_work.complete(threadIdx.x, SegmentLines(r, claimed, 0, early));
+      }
     } else {
       if (claim) {
         half = take(r, claimed);
@@ -208,9 +302,9 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
         fill(r, claimed, half);
         if (threadIdx.x == 0) claimed.found = ClaimedEvent::event;
       }
-      // Before run(): nvcc 13.0 leaves thread 0 diverged at a barrier if run() itself returns early.
+      // Before usual() and run(): nvcc 13.0 leaves thread 0 diverged at a barrier if they return early.
       if (threadIdx.x == 0) {
-        claimed.skipped = claimed.found == ClaimedEvent::event && skips(r, claimed, service.expected());
+        claimed.skipped = claimed.found == ClaimedEvent::event && skips(r, claimed);
         __threadfence_block();
         *const_cast<volatile std::uint32_t*>(&claimed.waiting) = 0;
       }
@@ -218,40 +312,38 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
       if constexpr (Summed<A> && !merges)
         if (claim && ahead) {
           const std::uint32_t events =
-              answer_claimed(r, buffer_work.slots_call(workspace.plane), algorithm, claimed, rings);
-          if (threadIdx.x == 0) shared.ahead = events;
+              answer_claimed(r, buffer_work.slots_call(shared.plane), algorithm, claimed, memory.rings);
+          if (threadIdx.x == 0) frame_shared.ahead = events;
         }
     }
     __syncthreads();
     if (claimed.found == ClaimedEvent::over) return;
-    const std::uint64_t n = claimed.n(), k = claimed.k;
-    const std::uint32_t frame = claimed.frame(), buffer = claimed.buffer();
-    const std::uint32_t lap = contract::entry_lap(r.shape, k);
-    const bool has_buffer = claimed.has_buffer(r);
-    const bool received = has_buffer && !claimed.skipped;
+    const bool received = claimed.has_buffer(r) && !claimed.skipped;
     if (threadIdx.x == 32 && claim) announce(r, claimed);
-    if (first_warp && !r.mailbox.input) again = look_again(r, k);
-    workspace.rings = !r.sizes.frame || frame % sample_every == 0 ? rings : nullptr;
-    if (received) workspace.conditions = conditions_of(r, n, *memory.conditions);
-    FrameWork<A, Block, merges> work(algorithm, r.options, shared, workspace);
+    if (first_warp && !r.mailbox.input) again = look_again(r, claimed.k);
+    const std::uint32_t frame = claimed.frame();
+    const std::uint64_t n = claimed.n();
     if (received) {
+      const std::int16_t* const conditions = conditions_of(r, n, *shared.conditions);
       if (r.injection.kind != Injection::Kind::none && n >= r.injection.at) misbehave(r);
-      const std::int64_t offset = claimed.offset;
-      const auto clock = [offset] { return device_time() + offset; };
-      bool answered = false;
-      if constexpr (Summed<A> && !merges) {
-        answered = shared.ahead != 0;
-        if (answered)
-          buffer_work.adopt(work, SegmentLines(r, claimed, lap, {}), shared.ahead, frame,
-                            workspace.rings != nullptr);
+      bool done = false;
+      if constexpr (merges) {
+        process<true>(r, algorithm, shared, claimed, early, conditions, false);
+      } else {
+        const bool usual = takes_index();
+        if (usual) {
+          const Workspace<A> workspace = memory.workspace(keeps_rings(r, frame), conditions);
+          FrameWork<A, Block> work(algorithm, r.options, frame_shared, workspace);
+          const std::int64_t offset = claimed.offset;
+          done = buffer_work.usual(
+              work, claimed.flags(), frame, [offset] { return device_time() + offset; },
+              SegmentLines(r, claimed, 0, early), answer_lines(r, n, claimed.buffer()));
+        }
+        if (!done) process_other(r, algorithm, shared, claimed, early, conditions, usual);
       }
-      buffer_work.run(
-          work, r.clop + buffer_bytes * buffer, claimed.flags(), frame, claimed.bytes(), BlockCopy{}, clock,
-          [&](const auto& payload, std::uint32_t of) {
-            if (of % sample_every == 0) sample(r, payload, of, n, rings);
-          },
-          SegmentLines(r, claimed, lap, early), answer_lines(r, n, buffer), answered);
     }
+    const std::uint64_t k = claimed.k;
+    const std::uint32_t buffer = claimed.buffer(), lap = contract::entry_lap(r.shape, k);
     // The entry is unchanged since the first read. The units of an event line are valid each.
     if (first_warp) {
       bool same = true, there = true;
@@ -261,10 +353,10 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
       }
       if (threadIdx.x == 0) {
         claimed.confirmed = !there ? ClaimedEvent::over : same ? ClaimedEvent::event : ClaimedEvent::again;
-        shared.trace.n = n;
-        shared.trace.frame = frame;
-        shared.trace.seen = claimed.seen;
-        shared.trace.posted = device_time() + claimed.offset;
+        frame_shared.trace.n = n;
+        frame_shared.trace.frame = frame;
+        frame_shared.trace.seen = claimed.seen;
+        frame_shared.trace.posted = device_time() + claimed.offset;
       }
     }
     __syncthreads();
@@ -280,25 +372,26 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
       __syncthreads();
       continue;
     }
-    if (has_buffer && !received && threadIdx.x == 0)
+    if (!received && threadIdx.x == 0 && claimed.has_buffer(r))
       contract::return_buffer<contract::DeviceAccess>(r, n, buffer);
     if (received) {
       static_assert(sizeof(trigger::Trace) % 4 == 0);
-      const std::uint32_t words = shared.words;
-      put_words(r.send_buffers + std::size_t{contract::send_buffer_bytes} * buffer, shared.packet, words);
-      put_words(r.traces + (n & r.trace_mask), &shared.trace, sizeof(trigger::Trace) / 4);
+      const std::uint32_t words = frame_shared.words;
+      put_words(r.send_buffers + std::size_t{contract::send_buffer_bytes} * buffer, frame_shared.packet,
+                words);
+      put_words(r.traces + (n & r.trace_mask), &frame_shared.trace, sizeof(trigger::Trace) / 4);
       __syncthreads();
       if (threadIdx.x == 0) {
         using Access = contract::DeviceAccess;
         const std::uint64_t address = r.send_address + std::uint64_t{contract::send_buffer_bytes} * buffer;
         contract::post_descriptor<Access>(r, n, address, 4 * words, 0, buffer);
         contract::return_buffer<Access>(r, n, buffer);
-        service.add(shared.trace.posted - claimed.seen);
+        claimed.service.add(frame_shared.trace.posted - claimed.seen);
       }
-      if (r.sizes.frame && frame % sample_every == 0) sample(r, work, frame, n, rings);
-      if (threadIdx.x <= rich::max_rings && shared.with_rings[threadIdx.x])
+      if (r.sizes.frame && frame % sample_every == 0) sample_frame<merges>(r, algorithm, shared, frame, n);
+      if (threadIdx.x <= rich::max_rings && frame_shared.with_rings[threadIdx.x])
         atomicAdd(reinterpret_cast<unsigned long long*>(&r.counts->rings_per_event[threadIdx.x]),
-                  static_cast<unsigned long long>(shared.with_rings[threadIdx.x]));
+                  static_cast<unsigned long long>(frame_shared.with_rings[threadIdx.x]));
     }
     __syncthreads();  // the next event overwrites this shared memory
     if (threadIdx.x == 0) contract::DeviceAccess::mark(r.done[contract::entry_index(r.shape, k)], lap);
