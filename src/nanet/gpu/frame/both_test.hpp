@@ -55,7 +55,7 @@ struct Nearby {
 struct TestLines {
   static constexpr bool prepared = false, indexes = true;
   struct Unit {
-    std::uint32_t word[4];
+    std::uint32_t word[4] = {};
   };
   const contract::Mailbox* mailbox;
   std::uint64_t n;

@@ -5,6 +5,7 @@
 
 #include "nanet/contract/mailbox.hpp"
 #include "nanet/gpu/frame/frame.hpp"
+#include "nanet/gpu/frame/thread_units.hpp"
 
 namespace nanet::gpu {
 
@@ -52,43 +53,6 @@ struct BufferSizes {
   }
 };
 
-// Units of a frame in the mailbox that a thread of a block copies: of one board, first of its index, then of
-// its segment. The first warp of a block has none: it waits for the event line.
-template <class B>
-class ThreadUnits {
- public:
-  static constexpr unsigned most = B::most_units;  // of a thread
-
-  NANET_HD ThreadUnits(const BufferSizes& sizes, unsigned thread, unsigned threads)
-      : index_units_(sizes.boards <= contract::index_boards ? contract::index_units : 0) {
-    const unsigned bits = sizes.lists == 1 ? 0 : sizes.lists == 4 ? 2 : 3;  // log2 of the number of lists
-    const unsigned worker = thread - B::idle;
-    board_ = worker & (sizes.lists - 1);
-    first_ = worker >> bits;
-    step_ = (threads - B::idle) >> bits;
-    used_ = thread >= B::idle && board_ < sizes.boards;
-  }
-  NANET_HD unsigned board() const { return board_; }
-  NANET_HD bool of_index(unsigned j) const { return unit(j) < index_units_; }
-  NANET_HD std::uint32_t in_index(unsigned j) const { return unit(j); }
-  NANET_HD std::uint32_t in_segment(unsigned j) const { return unit(j) - index_units_; }
-  // Mask of the thread's units, where the board has these numbers of them.
-  NANET_HD std::uint32_t among(std::uint32_t index, std::uint32_t segment) const {
-    std::uint32_t mask = 0;
-    NANET_UNROLLED
-    for (unsigned j = 0; j < most; ++j)
-      if (used_ && (of_index(j) ? in_index(j) < index : in_segment(j) < segment)) mask |= 1u << j;
-    return mask;
-  }
-
- private:
-  NANET_HD std::uint32_t unit(unsigned j) const { return first_ + j * step_; }  // j-th of the thread
-
-  std::uint32_t index_units_;
-  unsigned board_, first_, step_;
-  bool used_;
-};
-
 // Without a mailbox.
 struct NoLines {
   static constexpr bool prepared = false, indexes = false;
@@ -134,7 +98,12 @@ class BufferWork {
         room_(room),
         small_tables_(lay_out(small + shared_raw_bytes, shared_fragments, sizes.lists, shared_raw_bytes / 2)),
         large_tables_(lay_out(large + std::size_t{sizes.large_stride} * sizes.boards, sizes.fragments,
-                              sizes.lists, sizes.large_hits())) {}
+                              sizes.lists, sizes.large_hits())) {
+    B::one([&] {
+      s_.early_index = usual_index_units;
+      s_.early_segment = usual_segment_units;
+    });
+  }
 
 #ifdef __CUDACC__
 
@@ -260,8 +229,10 @@ class BufferWork {
     in.stride = sizes_.stride;
     in.shared = true;
     in.indexed = Lines::indexes && lines.indexed() && sizes_.boards <= contract::index_boards &&
-                 room_ >= join_boards * contract::index_entries;
+                 room_ >= IndexedFragments<B>::all;
+    if constexpr (Summed<A>) static_assert(sums_fit(1, 1) && sums_fit(join_boards, join_boards));
     bool fits = true;
+    std::uint32_t longest = 0, entries = 0, total = 0;  // of a board; of all
     NANET_UNROLLED
     for (unsigned b = 0; b < max_boards; ++b) {
       if (b > 0 && sizes_.lists == 1) break;  // the usual case is short
@@ -269,46 +240,86 @@ class BufferWork {
       in.bytes[b] = lines.bytes(b);
       fits = fits && in.bytes[b] <= contract::mailbox_segment_bytes && in.bytes[b] <= sizes_.stride &&
              in.bytes[b] <= sizes_.segment;
+      longest = in.bytes[b] > longest ? in.bytes[b] : longest;
       if (b < contract::index_boards) {
         in.fragments[b] = lines.fragments(b);
         in.indexed = in.indexed && in.fragments[b] <= contract::index_entries;
+        entries = in.fragments[b] > entries ? in.fragments[b] : entries;
+        total += in.fragments[b];
       }
     }
     if (!fits) return false;
+    if (!in.indexed) entries = total = 0;
+    // Joining looks beyond the fragments.
+    const std::uint32_t index = entries > usual_members ? contract::index_units : usual_index_units,
+                        segment = contract::units_for(longest);
     B::each([&](unsigned t) {
-      if (in.indexed)
-        for (std::uint32_t x = t; x < join_boards * contract::index_entries; x += B::threads())
-          small_tables_.slot[x] = 0;
-      if (!take_units(lines, ThreadUnits<B>(sizes_, t, B::threads()), in.indexed)) s_.units_missing = 1;
+      for (std::uint32_t x = t; x < total; x += B::threads()) small_tables_.slot[x] = 0;
+      if (t == 0) expect(longest, entries);
+      if (!take_units(lines, ThreadUnits<B>(sizes_.boards, t, B::threads(), index, segment), in.indexed))
+        s_.units_missing = 1;
     });
     return s_.units_missing == 0;
+  }
+  // Whether the sums of IndexedFrame fit in the small tables, from Tables::member on.
+  NANET_HD static constexpr bool sums_fit(unsigned boards, unsigned lists) {
+    return IndexedFrame<A, B>::sums_bytes(boards) <=
+           round_up(sizeof(std::uint16_t) * shared_fragments * lists) +
+               round_up(sizeof(PmId) * (shared_raw_bytes / 2));
   }
   // The units of one thread. They arrive at most a few accesses after the event line, which the card writes
   // last.
   template <class Lines>
-  NANET_DEVICE bool take_units(const Lines& lines, const ThreadUnits<B>& units, bool indexed) {
-    constexpr std::uint32_t per_unit = contract::entries_per_unit;
+  NANET_DEVICE bool take_units(const Lines& lines, ThreadUnits<B> units, bool indexed) {
     const unsigned b = units.board();
-    const std::uint32_t fragments = indexed ? lines.fragments(b) : 0;
-    std::uint32_t missing =
-        units.among((fragments + per_unit - 1) / per_unit, contract::units_for(lines.bytes(b))) &
-        ~lines.early();
-    for (unsigned look = 0; missing && look < contract::most_unit_reads; ++look)
-      take_some(lines, units, missing);
-    if (missing) return false;
-    if (!indexed) return true;
-    const std::uint32_t of_index = units.among(contract::index_units, 0);
-    NANET_UNROLLED
-    for (unsigned j = 0; j < ThreadUnits<B>::most; ++j) {  // `none` behind the fragments
-      if (!(of_index >> j & 1)) continue;
-      const std::uint32_t first = per_unit * units.in_index(j);
-      for (std::uint32_t i = first; i < first + per_unit; ++i)
-        if (i >= fragments) s_.merge.index[b][i] = contract::IndexEntry::none;
+    const std::uint32_t fragments = indexed ? lines.fragments(b) : 0, bytes = lines.bytes(b);
+    std::uint32_t had = lines.early();
+    for (; units.left(); units.advance()) {
+      std::uint32_t missing = units.among(units_of_entries(fragments), contract::units_for(bytes)) & ~had;
+      had = 0;
+      for (unsigned look = 0; missing && look < contract::most_unit_reads; ++look)
+        take_some(lines, units, missing);
+      if (missing) return false;
+      if (indexed) clear_behind(units, fragments);
     }
     return true;
   }
+  NANET_DEVICE static std::uint32_t units_of_entries(std::uint32_t entries) {
+    return (entries + contract::entries_per_unit - 1) / contract::entries_per_unit;
+  }
+  // `none` behind the fragments, in the thread's part of the index.
+  NANET_DEVICE void clear_behind(const ThreadUnits<B>& units, std::uint32_t fragments) {
+    constexpr std::uint32_t per_unit = contract::entries_per_unit;
+    const std::uint32_t of_index = units.among(contract::index_units, 0);
+    NANET_UNROLLED
+    for (unsigned j = 0; j < ThreadUnits<B>::most; ++j) {
+      if (!(of_index >> j & 1)) continue;
+      const std::uint32_t first = per_unit * units.in_index(j);
+      for (std::uint32_t i = first; i < first + per_unit; ++i)
+        if (i >= fragments) s_.merge.index[units.board()][i] = contract::IndexEntry::none;
+    }
+  }
+  // Notes how many units the next frame will probably have: a quarter more than this one. Units that do not
+  // come delay the others.
+  NANET_DEVICE void expect(std::uint32_t bytes, std::uint32_t entries) {
+    const std::uint32_t index = units_of_entries(entries + entries / 4),
+                        segment = contract::units_for(bytes + bytes / 4);
+    s_.early_index = index > usual_index_units ? index : usual_index_units;
+    s_.early_segment = segment > usual_segment_units ? segment : usual_segment_units;
+  }
 
  public:
+  // Units of a thread that are looked for before the event line comes; the first `most`. segment_bytes: of
+  // the mailbox.
+  NANET_DEVICE ThreadUnits<B> early_units(unsigned thread, std::uint32_t segment_bytes,
+                                          std::uint32_t& mask) const {
+    const std::uint32_t index = s_.early_index, segment = s_.early_segment;
+    const std::uint32_t room = (segment_bytes < sizes_.stride ? segment_bytes : sizes_.stride) /
+                               static_cast<std::uint32_t>(contract::unit_data_bytes);
+    const ThreadUnits<B> units(sizes_.boards, thread, B::threads(), index, segment);
+    mask = units.among(index, segment < room ? segment : room);
+    return units;
+  }
   // Copies those of the thread's `missing` units that have arrived, and removes them from the mask.
   template <class Lines>
   NANET_DEVICE void take_some(const Lines& lines, const ThreadUnits<B>& units, std::uint32_t& missing) {

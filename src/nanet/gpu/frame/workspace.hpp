@@ -42,7 +42,10 @@ struct FrameShared {
   std::uint32_t taken;          // events that warps have begun
   std::uint32_t disorder;       // events not in order of time, or without a primitive
   std::uint32_t units_missing;  // a unit of the mailbox has not arrived
-  std::uint32_t careful;        // an event of an indexed frame needs the careful way
+  // Units of a board, of index and segment, that are looked for before the event line comes. From frame to
+  // frame.
+  std::uint32_t early_index, early_segment;
+  std::uint32_t careful;  // an event of an indexed frame needs the careful way
   // Packet with events in slots that is unpacked before the event line comes (resident/slots_ahead.cuh): its
   // units, each with the mark of its number; marks of unpacked events; whether some event takes another way;
   // events answered.
