@@ -13,9 +13,10 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace nanet;
   if (size < 4) return 0;
-  const std::size_t replaced = std::min<std::size_t>(data[1], size - 4), room = data[3] % 129;
+  const std::size_t replaced = std::min<std::size_t>(data[1], size - 4),
+                    room = data[3] % (contract::index_entries + 1);
   const std::uint8_t* const segment_at = data + 4 + replaced;
-  const std::size_t bytes = std::min<std::size_t>(size - 4 - replaced, 2016);
+  const std::size_t bytes = std::min<std::size_t>(size - 4 - replaced, contract::mailbox_segment_bytes);
   // Readable to a multiple of 16, as in shared memory.
   struct alignas(16) Sixteen {
     std::byte bytes[16];

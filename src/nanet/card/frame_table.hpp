@@ -43,9 +43,9 @@ class FrameTable {
     std::uint8_t complete = 0;
     struct Board {
       std::uint16_t indices = 0, bytes = 0;
+      std::uint16_t units = 0;  // written to the mailbox
       std::uint8_t packets = 0, flags = 0;
       std::int8_t last = -1;                     // index of the packet with flag `last`
-      std::uint8_t units = 0;                    // written to the mailbox
       std::uint8_t fragments = not_yet_indexed;  // in the mailbox's index
     } board[max_boards];
     static constexpr std::uint8_t not_yet_indexed = 0xFE, without_index = 0xFF;

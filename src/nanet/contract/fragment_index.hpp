@@ -24,8 +24,9 @@ struct IndexEntry {
 
 inline constexpr std::uint32_t no_index = ~std::uint32_t{0};
 
-// Packets of a segment with an index: at most two, packed, in order of sequence number.
-inline constexpr unsigned indexed_packets = 2;
+// Packets of a segment with an index: at most three, packed, in order of sequence number. As many of 1472 B
+// as a mailbox holds.
+inline constexpr unsigned indexed_packets = 3;
 
 // Fills the entries of a segment's fragments, in order of their bytes. Returns their number, or no_index:
 // more than there is room for, or packets without an index, or bytes that break a rule of theirs. Safe on any

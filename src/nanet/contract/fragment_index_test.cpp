@@ -60,7 +60,7 @@ TEST(FragmentIndex, HasTheFragmentsOfAllPackets) {
 }
 
 TEST(FragmentIndex, IsOfTheUsualSegmentsAlone) {
-  Segment fixed, disordered, many, three;
+  Segment fixed, disordered, many, four, full;
   fixed.packet(1, {{1, 3}}, mgp::flag::fixed);
   EXPECT_EQ(fixed.index(), without());
   disordered.packet(2, {{1, 1}});
@@ -69,8 +69,14 @@ TEST(FragmentIndex, IsOfTheUsualSegmentsAlone) {
   many.packet(1, std::vector<std::pair<std::uint16_t, unsigned>>(20, {1, 0}));
   EXPECT_EQ(many.index(20).size(), 20u);
   EXPECT_EQ(many.index(19), without());
-  for (Sequence s = 0; s < 3; ++s) three.packet(s, {{1, 1}});
-  EXPECT_EQ(three.index(), without());
+  for (Sequence s = 0; s < indexed_packets; ++s) four.packet(s, {{1, 1}});
+  EXPECT_EQ(four.index().size(), indexed_packets);
+  four.packet(indexed_packets, {{1, 1}});
+  EXPECT_EQ(four.index(), without());
+  full.packet(1, std::vector<std::pair<std::uint16_t, unsigned>>(index_entries, {1, 0}));
+  EXPECT_EQ(full.index().size(), index_entries);
+  full.packet(2, {{1, 1}});
+  EXPECT_EQ(full.index(), without());
 }
 
 TEST(FragmentIndex, IsSafeOnAnyBytes) {
@@ -92,7 +98,7 @@ TEST(FragmentIndex, IsSafeOnAnyBytes) {
 }
 
 struct alignas(64) Lines {
-  std::byte bytes[32768] = {};
+  std::byte bytes[65536] = {};
 };
 
 // Units of the entries that validation listed, packet by packet, and of the walk through the segment. Returns
@@ -100,7 +106,7 @@ struct alignas(64) Lines {
 bool expect_equal_units(const Segment& segment, const std::vector<std::uint32_t>& begins,
                         bool list_all = true) {
   auto added = std::make_unique<Lines>(), walked = std::make_unique<Lines>();
-  const MailboxShape shape{8, 2, 4, 2016};
+  const MailboxShape shape{8, 2, 4, mailbox_segment_bytes};
   EXPECT_LE(shape.input_bytes(), sizeof(Lines));
   const auto bytes = static_cast<std::uint32_t>(segment.bytes.size());
   MailboxWriter a({shape, added->bytes, nullptr}), b({shape, walked->bytes, nullptr});
@@ -147,14 +153,17 @@ TEST(FragmentIndex, UnitsAreTheGoldenVector) {
 
 TEST(FragmentIndex, OfListedPacketsIsThatOfTheirSegment) {
   if (!has_mailbox) GTEST_SKIP();
+  Segment full;  // no unit has room left
+  full.packet(1, std::vector<std::pair<std::uint16_t, unsigned>>(index_entries, {1, 0}));
+  EXPECT_TRUE(expect_equal_units(full, {0}));
   std::mt19937 random(2);
   unsigned indexed = 0;
   for (unsigned round = 0; round < 2000; ++round) {
     Segment segment;
     std::vector<std::uint32_t> begins;
-    const unsigned packets = round % 97 == 0 ? 3 : 1 + random() % 2;
+    const unsigned packets = round % 97 == 0 ? 4 : 1 + random() % 3;
     for (unsigned p = 0; p < packets; ++p) {
-      std::vector<std::pair<std::uint16_t, unsigned>> fragments(random() % (round % 5 ? 12 : 90));
+      std::vector<std::pair<std::uint16_t, unsigned>> fragments(random() % (round % 5 ? 12 : 120));
       for (auto& [time, hits] : fragments) {
         time = static_cast<std::uint16_t>(random());
         hits = static_cast<unsigned>(random() % (round % 7 ? 6 : 33));

@@ -50,7 +50,7 @@ std::uint32_t MailboxWriter::index(std::uint64_t n, std::uint32_t buffer, unsign
                                    const std::byte* segment, std::uint32_t bytes) noexcept {
   if (mailbox_.shape.index_stride() == 0 || !holds(bytes)) return no_index;
   // Entries behind the last one fill its unit, and the vector load of it.
-  alignas(32) std::uint32_t entry[index_units * entries_per_unit + 2];
+  alignas(32) std::uint32_t entry[index_entries + entries_per_unit + 2];
   const std::uint32_t fragments = index_fragments(segment, bytes, {entry, index_entries});
   if (fragments == no_index) return no_index;
   std::fill_n(entry + fragments, entries_per_unit + 2, IndexEntry::none);

@@ -50,13 +50,15 @@ struct LineWords {
 // line, so that it is at most a few accesses away.
 inline constexpr unsigned most_unit_reads = 4096;
 
-// Bytes of each board that a mailbox holds; longer segments are read from the CLOP.
-inline constexpr std::uint32_t mailbox_segment_bytes = 2016;
+// Bytes of each board that a mailbox holds; longer segments are read from the CLOP. A frame at 20 MHz has
+// 2.3 kB of each board.
+inline constexpr std::uint32_t mailbox_segment_bytes = 4032;
 
 // Index of a segment (fragment_index.hpp), of devices with at most this many boards: entries, and the units
-// that hold them, in whole lines.
+// that hold them, in whole lines. A frame at 20 MHz has 120 fragments of each board; consumers number them
+// with 8 bits.
 inline constexpr unsigned index_boards = 4;
-inline constexpr std::uint32_t index_entries = 128, index_units = 44;
+inline constexpr std::uint32_t index_entries = 252, index_units = 84;
 inline constexpr std::uint32_t entries_per_unit = unit_data_bytes / sizeof(std::uint32_t);
 static_assert(index_units * entries_per_unit >= index_entries && index_units % units_per_line == 0);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frames of four boards with segments of all lengths: within a segment of the mailbox, beyond it, and beyond
-// 4096 B.
+// Frames of four boards with segments of all lengths: of usual frames, within a segment of the mailbox, and
+// beyond it.
 #pragma once
 
 #include <array>

@@ -21,11 +21,11 @@ namespace nanet::gpu {
 class MailboxPages {
  public:
   // device: CUDA number; shape: of the CLOP. None with kind `off`, in gather mode packets, on other hosts
-  // than x86-64, and above 512 MiB; memory() then gives the reason. Throws std::runtime_error, also for GPU
+  // than x86-64, and above 1 GiB; memory() then gives the reason. Throws std::runtime_error, also for GPU
   // memory that is wanted and not there. The card, and kernels, must have ended before the pages are
   // destroyed.
   MailboxPages(int device, const contract::Shape& shape, MailboxMemory kind) {
-    constexpr std::size_t most_bytes = 512u << 20;
+    constexpr std::size_t most_bytes = 1024u << 20;
     if (kind == MailboxMemory::off || shape.gather != contract::Gather::frame || !contract::has_mailbox)
       return;
     require(cudaSetDevice(device), "GPU " + std::to_string(device));

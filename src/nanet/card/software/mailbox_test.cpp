@@ -71,7 +71,7 @@ TEST(Mailbox, HoldsTheIndexOfUsualSegments) {
   for (Frame f = 0; f < 12; ++f)
     for (unsigned b = 0; b < 4; ++b) {
       if (f == 5 && b == 1) continue;  // closed without this board, and with half of the next
-      const unsigned packets = f == 7 && b == 2 ? 3 : 1 + (f + b) % 2;
+      const unsigned packets = f == 7 && b == 2 ? 4 : 1 + (f + b) % 3;
       for (unsigned p = 0; p < packets; ++p)
         rig.feed({.board = static_cast<BoardId>(b),
                   .frame = f,
@@ -159,7 +159,7 @@ TEST(Mailbox, LongSegmentsAreInTheClopOnly) {
                 .index = p,
                 .last = b != 2 || p == 2,
                 .events = 20,
-                .hits = 20});
+                .hits = b == 2 ? 32u : 20u});
   for (const Event& e : rig.take(0, true)) {
     if (e.type != static_cast<std::uint8_t>(EventType::receive_done)) continue;
     contract::EventLine line;
@@ -168,6 +168,42 @@ TEST(Mailbox, LongSegmentsAreInTheClopOnly) {
     EXPECT_EQ(line.flags, 0u);
     rig.answer(e);
   }
+  rig.finish();
+}
+
+TEST(Mailbox, HoldsTheLongestSegmentsWithTheirIndex) {
+  if (!contract::has_mailbox) GTEST_SKIP();
+  MailboxRig rig;
+  rig.sobs();
+  for (unsigned b = 0; b < 4; ++b)
+    for (unsigned p = 0; p < 3; ++p)  // 83 fragments of 16 B
+      rig.feed({.board = static_cast<BoardId>(b),
+                .frame = 0,
+                .index = p,
+                .last = p == 2,
+                .events = 83,
+                .hits = 4});
+  unsigned frames = 0;
+  for (const Event& e : rig.take(0, true)) {
+    if (e.type != static_cast<std::uint8_t>(EventType::receive_done)) continue;
+    ++frames;
+    contract::EventLine line;
+    ASSERT_TRUE(rig.line(1, line));
+    ASSERT_EQ(line.flags, contract::EventLine::segments | contract::EventLine::indexed);
+    for (unsigned b = 0; b < 4; ++b) {
+      ASSERT_EQ(line.bytes[b], contract::mailbox_segment_bytes);
+      const auto segment = rig.segment(rig.n_of(e), e.buffer, b, line.bytes[b]);
+      ASSERT_EQ(segment.size(), line.bytes[b]);
+      EXPECT_EQ(std::memcmp(segment.data(), rig.views[0].segment(e.buffer, b), line.bytes[b]), 0);
+      std::vector<std::uint32_t> entries(contract::index_entries);
+      entries.resize(contract::index_fragments(segment.data(), line.bytes[b], entries));
+      ASSERT_EQ(entries.size(), 249u);
+      ASSERT_EQ(line.bytes[contract::index_boards + b], entries.size());
+      EXPECT_EQ(index_of(rig, e, b, 249), entries);
+    }
+    rig.answer(e);
+  }
+  EXPECT_EQ(frames, 1u);
   rig.finish();
 }
 

@@ -427,7 +427,7 @@ void FrameReceiver::place(Burst& burst, std::uint64_t n, unsigned b, const Check
   } else if (by_mailbox) {
     const std::uint32_t buffer = view.buffer_of(n);
     board.units =
-        static_cast<std::uint8_t>(mailbox.segment(n, buffer, b, segment, board.units, board.bytes, false));
+        static_cast<std::uint16_t>(mailbox.segment(n, buffer, b, segment, board.units, board.bytes, false));
     if (contract::MailboxWriter::Index* const index = index_of(n, b)) {
       if (board.packets == 0) *index = {};
       mailbox.add(n, buffer, b, *index, at, header, checked.index);

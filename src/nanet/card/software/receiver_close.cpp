@@ -118,7 +118,7 @@ void FrameReceiver::finish_segment(std::uint64_t n, unsigned b) noexcept {
   auto& board = table_.slot(n).board[b];
   contract::MailboxWriter& mailbox = events_[device].mailbox();
   board.units =
-      static_cast<std::uint8_t>(mailbox.segment(n, buffer, b, segment, board.units, board.bytes, true));
+      static_cast<std::uint16_t>(mailbox.segment(n, buffer, b, segment, board.units, board.bytes, true));
   contract::MailboxWriter::Index* const index = index_of(n, b);
   if (index && board.packets == 0) *index = {};
   const std::uint32_t fragments =

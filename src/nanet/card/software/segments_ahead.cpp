@@ -139,7 +139,8 @@ WrittenSegment SegmentsAhead::write(Lane& lane, const wire::mgp::Checked& checke
   contract::MailboxWriter& mailbox = consumers_.events[consumers_.device_of(n)].mailbox();
   if (mailbox && mailbox.holds(bytes) && contract::mailbox_mark(n) != 0) {
     written.in_mailbox = true;
-    written.units = static_cast<std::uint8_t>(mailbox.segment(n, buffer, b, datagram.data(), 0, bytes, true));
+    written.units =
+        static_cast<std::uint16_t>(mailbox.segment(n, buffer, b, datagram.data(), 0, bytes, true));
     written.fragments = FrameTable::Slot::without_index;
     if (view.shape.boards <= contract::index_boards) {
       contract::MailboxWriter::Index index;

@@ -36,7 +36,8 @@ struct WrittenSegment {
   static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t n = none;   // to whose segment, from its begin on, it has copied the packet
   bool in_mailbox = false;  // and to the mailbox's
-  std::uint8_t units = 0, fragments = 0;
+  std::uint16_t units = 0;
+  std::uint8_t fragments = 0;
   bool foreign = false;  // the board belongs to another thread, which may have written its segment
 };
 

@@ -38,11 +38,11 @@ class AheadRig : public MailboxRig {
     EXPECT_TRUE(stream.use_mailboxes({&mailbox, 1}));
   }
   // In the thread of a lane.
-  Handed read(unsigned lane, std::vector<std::byte> bytes) {
+  Handed read(unsigned lane, std::vector<std::byte> bytes, const wire::mgp::Rules& rules = {}) {
     Handed h{std::move(bytes), std::vector<std::uint32_t>(wire::mgp::max_fragments), {}, {}};
     h.bytes.resize(h.bytes.size() + readable_beyond);
     EXPECT_TRUE(ahead->begin(lanes[lane]));
-    h.checked = wire::mgp::validate(h.datagram(), {}, h.listed);
+    h.checked = wire::mgp::validate(h.datagram(), rules, h.listed);
     h.written = ahead->write(lanes[lane], h.checked, h.datagram(), true);
     SegmentsAhead::end(lanes[lane]);
     return h;
@@ -113,6 +113,33 @@ TEST(SegmentsAhead, AreThoseOfTheCardsThread) {
   }
   EXPECT_EQ(frames, 300u);
   EXPECT_EQ(written, 1200u);
+  rig.finish();
+}
+
+TEST(SegmentsAhead, OfJumboPacketsFillTheSegment) {
+  if (!contract::has_mailbox) GTEST_SKIP();
+  AheadRig rig;
+  rig.sobs();
+  wire::mgp::Rules rules;
+  rules.max_payload = 8972;
+  for (BoardId b = 0; b < 4; ++b) {  // 251 fragments of 16 B
+    const Handed h = rig.read(b % 2, build({.board = b, .frame = 0, .events = 251, .hits = 4}, 1), rules);
+    EXPECT_TRUE(h.written.in_mailbox);
+    EXPECT_EQ(h.written.units, contract::units_for(contract::mailbox_segment_bytes));
+    rig.place(h);
+  }
+  unsigned frames = 0;
+  for (const Event& e : rig.take(0)) {
+    contract::EventLine line;
+    if (e.type != static_cast<std::uint8_t>(EventType::receive_done)) continue;
+    ++frames;
+    ASSERT_TRUE(rig.line(1, line));
+    ASSERT_EQ(line.flags, contract::EventLine::segments | contract::EventLine::indexed);
+    for (unsigned b = 0; b < 4; ++b)
+      EXPECT_EQ(rig.expect_equal(e, line, b).size(), contract::mailbox_segment_bytes);
+    rig.answer(e);
+  }
+  EXPECT_EQ(frames, 1u);
   rig.finish();
 }
 

@@ -51,7 +51,7 @@ inline constexpr unsigned sum_parts = 8;
 struct Block {
   using Lanes = rich::DeviceLanes;
   static constexpr bool has_warps = true;
-  static constexpr unsigned idle = 32, most_units = 3;  // ThreadUnits, of 512 threads
+  static constexpr unsigned idle = 32, most_units = 3;  // ThreadUnits
 
   __device__ static unsigned threads() { return blockDim.x; }
   // Permutation of the threads; neighbours belong to different warps.
@@ -152,6 +152,38 @@ struct Block {
     }
     return before;
   }
+  // number() for a long f: however many flags there are, f takes one turn of the block for as many items as
+  // it has threads. list: a word per set flag; f(i, number) may use list[number].
+  template <class F>
+  __device__ static std::uint32_t number_all(const std::uint32_t* flag, std::uint32_t n, std::uint32_t* room,
+                                             std::uint32_t* list, const F& f) {
+    std::uint32_t i = threadIdx.x, at = 0, items = 0;
+    bool is = false;
+    if (n <= blockDim.x) {
+      const unsigned lane = threadIdx.x & 31u, warp = threadIdx.x >> 5;
+      is = i < n && flag[i];
+      const unsigned vote = __ballot_sync(0xFFFFFFFFu, is);
+      if (lane == 0) room[warp] = __popc(vote);
+      __syncthreads();
+      const std::uint32_t there = lane < blockDim.x >> 5 ? room[lane] : 0;
+      at = __reduce_add_sync(0xFFFFFFFFu, lane < warp ? there : 0) + __popc(vote & ((1u << lane) - 1));
+      items = __reduce_add_sync(0xFFFFFFFFu, there);
+    } else {
+      items = number(flag, n, room, [&](std::uint32_t index, std::uint32_t number) { list[number] = index; });
+      at = spread(threadIdx.x, items);
+      is = at < items;
+      if (is) i = list[at];
+    }
+    for (std::uint32_t from = 0;;) {
+      if (is) f(i, at);
+      __syncthreads();
+      from += blockDim.x;
+      if (from >= items) return items;
+      at += blockDim.x;
+      is = at < items;
+      if (is) i = list[at];
+    }
+  }
 };
 
 #else
@@ -160,7 +192,7 @@ struct Block {
 struct Block {
   using Lanes = rich::HostLanes;
   static constexpr bool has_warps = false;
-  static constexpr unsigned idle = 0, most_units = 32;  // ThreadUnits
+  static constexpr unsigned idle = 0, most_units = 3;  // ThreadUnits
 
   static constexpr unsigned threads() { return 64; }
   static unsigned spread(unsigned t) { return t; }
@@ -217,6 +249,15 @@ struct Block {
     for (std::uint32_t i = 0; i < n; ++i)
       if (flag[i]) f(i, before++);
     return before;
+  }
+  template <class F>
+  static std::uint32_t number_all(const std::uint32_t* flag, std::uint32_t n, std::uint32_t* room,
+                                  std::uint32_t* list, const F& f) {
+    if (n <= threads()) return number(flag, n, room, f);
+    const std::uint32_t items =
+        number(flag, n, room, [&](std::uint32_t index, std::uint32_t number) { list[number] = index; });
+    for (std::uint32_t at = 0; at < items; ++at) f(list[at], at);
+    return items;
   }
 };
 

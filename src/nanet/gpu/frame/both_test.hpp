@@ -55,7 +55,7 @@ struct Nearby {
 struct TestLines {
   static constexpr bool prepared = false, indexes = true;
   struct Unit {
-    std::uint32_t word[4];
+    std::uint32_t word[4] = {};
   };
   const contract::Mailbox* mailbox;
   std::uint64_t n;
@@ -276,12 +276,12 @@ class Both {
     } else if constexpr (Lines::indexes && !merges) {
       // In the order of the resident kernel: some units have been copied before the event is known, of this
       // frame or of another one.
-      const auto held = static_cast<std::uint32_t>(mailbox_.shape.segment_bytes / contract::unit_data_bytes);
       work.begin();
       for (unsigned t = 0; t < Block::threads(); ++t) buffer_work.prepare(t);
       for (unsigned t = 0; t < Block::threads(); ++t) {
-        const ThreadUnits<Block> units(sizes_, t, Block::threads());
-        const std::uint32_t wanted = units.among(contract::index_units, held) & (seen_ * 2654435761u);
+        const ThreadUnits<Block> units = buffer_work.of(t);
+        const std::uint32_t wanted =
+            buffer_work.possible(units, mailbox_.shape.segment_bytes) & (seen_ * 2654435761u);
         std::uint32_t missing = wanted;
         buffer_work.take_some(lines, units, missing);
         AsResident early{lines};

@@ -5,100 +5,9 @@
 
 #include "nanet/contract/mailbox.hpp"
 #include "nanet/gpu/frame/frame.hpp"
+#include "nanet/gpu/frame/mailbox_units.hpp"
 
 namespace nanet::gpu {
-
-// Capacity of a block's shared memory: bytes of a frame, fragments. A frame at 10 MHz has 4 kB and 200
-// fragments; larger frames are processed in device memory.
-inline constexpr std::uint32_t shared_raw_bytes = 24576, shared_fragments = 1024;
-// Bytes per board read together with the frame's header, before the length is known: one PCIe wait instead of
-// two.
-inline constexpr std::uint32_t ahead_bytes = 4096;
-
-NANET_HD inline constexpr std::uint32_t power_of_two(std::uint32_t n) {
-  std::uint32_t p = 1;
-  while (p < n) p *= 2;
-  return p;
-}
-
-// Partition of a block's memory.
-struct BufferSizes {
-  bool frame = true;
-  std::uint32_t boards = 1;        // segments; gather packets: 1
-  std::uint32_t segment = 0;       // bytes of the largest segment, or of a payload's slot
-  std::uint32_t stride = 0;        // distance of segments in shared memory
-  std::uint32_t large_stride = 0;  // distance of segments in device memory
-  std::uint32_t lists = 1;
-  std::uint32_t fragments = 0;  // capacity of the large tables, a power of two
-
-  static BufferSizes of(const contract::Shape& shape) {
-    BufferSizes s;
-    s.frame = shape.gather == contract::Gather::frame;
-    s.boards = s.frame ? shape.boards : 1;
-    s.segment = s.frame ? shape.segment_bytes : shape.slot_bytes;
-    s.lists = lists_for(s.boards);
-    s.large_stride = (s.segment + 15) / 16 * 16;
-    const std::uint32_t share = shared_raw_bytes / s.boards / 16 * 16;
-    s.stride = share < s.large_stride ? share : s.large_stride;
-    s.fragments = power_of_two(s.segment / 8) * s.lists;
-    return s;
-  }
-  NANET_HD std::uint32_t large_hits() const { return large_stride * boards / 2; }
-  std::size_t shared_bytes() const {
-    return shared_raw_bytes + table_bytes(shared_fragments, lists, shared_raw_bytes / 2);
-  }
-  std::size_t large_bytes() const {
-    return std::size_t{large_stride} * boards + table_bytes(fragments, lists, large_hits());
-  }
-};
-
-// Units of a frame in the mailbox that a thread of a block copies: of one board, first of its index, then of
-// its segment. The first warp of a block has none: it waits for the event line.
-template <class B>
-class ThreadUnits {
- public:
-  static constexpr unsigned most = B::most_units;  // of a thread
-
-  NANET_HD ThreadUnits(const BufferSizes& sizes, unsigned thread, unsigned threads)
-      : index_units_(sizes.boards <= contract::index_boards ? contract::index_units : 0) {
-    const unsigned bits = sizes.lists == 1 ? 0 : sizes.lists == 4 ? 2 : 3;  // log2 of the number of lists
-    const unsigned worker = thread - B::idle;
-    board_ = worker & (sizes.lists - 1);
-    first_ = worker >> bits;
-    step_ = (threads - B::idle) >> bits;
-    used_ = thread >= B::idle && board_ < sizes.boards;
-  }
-  NANET_HD unsigned board() const { return board_; }
-  NANET_HD bool used() const { return used_; }
-  // Mask of the thread's units that hold some of these entries of the board's index, or bytes of its segment.
-  NANET_HD std::uint32_t holding(std::uint32_t entries, std::uint32_t bytes) const {
-    std::uint32_t mask = 0;
-    NANET_UNROLLED
-    for (unsigned j = 0; j < most; ++j)
-      if (of_index(j) ? contract::entries_per_unit * in_index(j) < entries
-                      : static_cast<std::uint32_t>(contract::unit_data_bytes) * in_segment(j) < bytes)
-        mask |= 1u << j;
-    return mask;
-  }
-  NANET_HD bool of_index(unsigned j) const { return (B::idle == 0 || j == 0) && unit(j) < index_units_; }
-  NANET_HD std::uint32_t in_index(unsigned j) const { return unit(j); }
-  NANET_HD std::uint32_t in_segment(unsigned j) const { return unit(j) - index_units_; }
-  // Mask of the thread's units, where the board has these numbers of them.
-  NANET_HD std::uint32_t among(std::uint32_t index, std::uint32_t segment) const {
-    std::uint32_t mask = 0;
-    NANET_UNROLLED
-    for (unsigned j = 0; j < most; ++j)
-      if (of_index(j) ? in_index(j) < index : in_segment(j) < segment) mask |= 1u << j;
-    return used_ ? mask : 0;
-  }
-
- private:
-  NANET_HD std::uint32_t unit(unsigned j) const { return first_ + j * step_; }  // j-th of the thread
-
-  std::uint32_t index_units_;
-  unsigned board_, first_, step_;
-  bool used_;
-};
 
 // Without a mailbox.
 struct NoLines {
@@ -130,20 +39,21 @@ NANET_HD inline constexpr bool is_incomplete(std::uint16_t flags) {
 
 // merges: as in FrameWork.
 template <class A, class B, bool merges = false>
-class BufferWork {
+class BufferWork : public MailboxUnits<B> {
+  using Units = MailboxUnits<B>;
+  using Units::sizes_, Units::s_, Units::room_;
+
  public:
   // small: sizes.shared_bytes(), large: sizes.large_bytes(), both on a 16 B boundary. room: capacity of the
   // small tables in fragments.
   NANET_DEVICE BufferWork(const contract::Shape& shape, const BufferSizes& sizes, FrameShared& shared,
                           std::byte* small, std::byte* large, std::uint32_t room)
-      : sizes_(sizes),
+      : Units(sizes, shared, small, room),
         buffer_bytes_(shape.buffer_bytes()),
         packets_(shape.packets),
         slot_bytes_(shape.slot_bytes),
-        s_(shared),
         small_(small),
-        large_(large),
-        room_(room) {}
+        large_(large) {}
 
 #ifdef __CUDACC__
 
@@ -184,8 +94,8 @@ class BufferWork {
       work.begin();
       if constexpr (Lines::indexes) {
         B::each([&](unsigned t) { prepare(t); });
-        if (is_usual(lines)) {
-          B::each([&](unsigned t) { complete(t, lines); });
+        if (Units::is_usual(lines)) {
+          B::each([&](unsigned t) { Units::complete(t, lines); });
           if (usual(work, flags, frame, clock, lines, answer)) return;
         }
         work.begin();
@@ -294,81 +204,24 @@ class BufferWork {
       if (b > 0 && sizes_.lists == 1) break;  // the usual case is short
       if (b >= sizes_.boards) continue;
       in.bytes[b] = lines.bytes(b);
-      fits = fits && in.bytes[b] <= longest();
+      fits = fits && in.bytes[b] <= Units::longest();
     }
     if (!fits) return false;
     B::each([&](unsigned t) {
-      const ThreadUnits<B> units(sizes_, t, B::threads());
-      if (!take_units(lines, units, 0)) s_.units_missing = 1;
+      if (!Units::take(t, lines)) s_.units_missing = 1;
     });
     return s_.units_missing == 0;
   }
-  // The units of one thread. They arrive at most a few accesses after the event line, which the card writes
-  // last.
-  template <class Lines>
-  NANET_DEVICE bool take_units(const Lines& lines, const ThreadUnits<B>& units, std::uint32_t of_index) {
-    std::uint32_t missing =
-        units.among(of_index, contract::units_for(lines.bytes(units.board()))) & ~lines.early();
-    for (unsigned look = 0; missing && look < contract::most_unit_reads; ++look)
-      take_some(lines, units, missing);
-    return missing == 0;
-  }
 
  public:
-  // Bytes of the longest segment in a mailbox.
-  NANET_DEVICE std::uint32_t longest() const {
-    const std::uint32_t most = sizes_.stride < sizes_.segment ? sizes_.stride : sizes_.segment;
-    return most < contract::mailbox_segment_bytes ? most : contract::mailbox_segment_bytes;
-  }
-  // A frame that usual() takes: all segments and their indices are in the mailbox.
-  template <class Lines>
-  NANET_DEVICE bool is_usual(const Lines& lines) const {
-    if (!lines.used() || !lines.indexed() || sizes_.boards > contract::index_boards) return false;
-    if (room_ < join_boards * contract::index_entries) return false;
-    const std::uint32_t most = longest();
-    bool usual = true;
-    NANET_UNROLLED
-    for (unsigned b = 0; b < contract::index_boards; ++b)
-      usual = usual && (b >= sizes_.boards ||
-                        (lines.bytes(b) <= most && lines.fragments(b) <= contract::index_entries));
-    return usual;
-  }
-  // Memory of a usual frame, before any of its units is copied. Each thread has units of its own. All
-  // threads; visible after the next step.
-  NANET_DEVICE void prepare(unsigned t) const {
-    const Tables tables = small_tables();
-    for (std::uint32_t x = t; x < join_boards * contract::index_entries; x += B::threads())
-      tables.slot[x] = 0;
-    clear_index(ThreadUnits<B>(sizes_, t, B::threads()), ~std::uint32_t{0});
-  }
-  // Removes those of a thread's units in this mask that belong to the index.
-  NANET_DEVICE void clear_index(const ThreadUnits<B>& units, std::uint32_t mask) const {
-    if (sizes_.boards > contract::index_boards) return;
-    const std::uint32_t cleared = units.among(contract::index_units, 0) & mask;
-    NANET_UNROLLED
-    for (unsigned j = 0; j < ThreadUnits<B>::most; ++j)
-      if (cleared >> j & 1)
-        for (std::uint32_t i = 0; i < contract::entries_per_unit; ++i)
-          s_.merge.index[units.board()][contract::entries_per_unit * units.in_index(j) + i] =
-              contract::IndexEntry::none;
-  }
-  // Copies the units of a usual frame that thread t has not yet; FrameShared::units_missing if one does not
-  // arrive. After prepare() and FrameWork::begin(); visible after the next step. Returns a mask of units of
-  // the thread that a frame of this size, or somewhat larger, has.
-  template <class Lines>
-  NANET_DEVICE std::uint32_t complete(unsigned t, const Lines& lines) {
-    const ThreadUnits<B> units(sizes_, t, B::threads());
-    if (!units.used()) return 0;
-    if (!take_indexed(lines, units)) s_.units_missing = 1;
-    const std::uint32_t bytes = lines.bytes(units.board()), fragments = lines.fragments(units.board());
-    return units.holding(fragments + fragments / 4 + 8, bytes + bytes / 4 + 128);
-  }
+  NANET_DEVICE void prepare(unsigned t) const { Units::prepare(t, small_tables()); }
   // A usual frame, all of whose units have been copied. Returns false for a frame that needs the careful way:
   // begin() and run() follow. The rest as run().
   template <class Clock, class Lines, class Answer>
   NANET_DEVICE NANET_INLINED bool usual(FrameWork<A, B, merges>& work, std::uint16_t flags,
                                         std::uint32_t frame, const Clock& clock, const Lines& lines,
                                         const Answer& answer) {
+    if constexpr (Summed<A>) static_assert(sums_fit(1, 1) && sums_fit(join_boards, join_boards));
     if (s_.units_missing) return false;
     Bytes in;
     in.boards = sizes_.boards;
@@ -385,59 +238,6 @@ class BufferWork {
       return false;
     finish(work, frame, answered, answer);
     return true;
-  }
-
- private:
-  // The units of one thread, and of its board's index no entry behind the fragments.
-  template <class Lines>
-  NANET_DEVICE bool take_indexed(const Lines& lines, const ThreadUnits<B>& units) {
-    const unsigned b = units.board();
-    const std::uint32_t fragments = lines.fragments(b);
-    if (lines.stale()) clear_index(units, lines.stale());
-    const std::uint32_t needed = units.holding(fragments, lines.bytes(b)), early = lines.early();
-    if (needed & ~early) {
-      std::uint32_t missing = needed & ~early;
-      for (unsigned look = 0; missing && look < contract::most_unit_reads; ++look)
-        take_some(lines, units, missing);
-      if (missing) return false;
-    }
-    // Entries behind the fragments, in units that came early or in the last one: ones, as the card writes
-    // them, whatever it wrote.
-    NANET_UNROLLED
-    for (unsigned j = 0; j < ThreadUnits<B>::most; ++j) {
-      if (!units.of_index(j) || !((needed | early) >> j & 1)) continue;
-      const std::uint32_t first = contract::entries_per_unit * units.in_index(j);
-      if (first + contract::entries_per_unit <= fragments) continue;
-      for (std::uint32_t i = first; i < first + contract::entries_per_unit; ++i)
-        if (i >= fragments) s_.merge.index[b][i] = contract::IndexEntry::none;
-    }
-    return true;
-  }
-
- public:
-  // Copies those of the thread's `missing` units that have arrived, and removes them from the mask.
-  template <class Lines>
-  NANET_DEVICE void take_some(const Lines& lines, const ThreadUnits<B>& units, std::uint32_t& missing) {
-    constexpr unsigned most = ThreadUnits<B>::most;
-    const unsigned b = units.board();
-    typename Lines::Unit unit[most] = {};  // several loads in flight
-    NANET_UNROLLED
-    for (unsigned j = 0; j < most; ++j)
-      if (missing >> j & 1)
-        unit[j] =
-            units.of_index(j) ? lines.index(b, units.in_index(j)) : lines.segment(b, units.in_segment(j));
-    NANET_UNROLLED
-    for (unsigned j = 0; j < most; ++j) {
-      if (!(missing >> j & 1) || unit[j].word[3] != lines.mark()) continue;
-      std::uint32_t* const to =
-          units.of_index(j)
-              ? s_.merge.index[b] + contract::entries_per_unit * units.in_index(j)
-              : reinterpret_cast<std::uint32_t*>(small_ + std::size_t{b} * sizes_.stride +
-                                                 contract::unit_data_bytes * units.in_segment(j));
-      NANET_UNROLLED
-      for (unsigned i = 0; i < 3; ++i) to[i] = unit[j].word[i];
-      missing &= ~(1u << j);
-    }
   }
 
  private:
@@ -613,6 +413,12 @@ class BufferWork {
     return true;
   }
 
+  // Whether the sums of IndexedFrame fit in the small tables, from Tables::member on.
+  NANET_HD static constexpr bool sums_fit(unsigned boards, unsigned lists) {
+    return IndexedFrame<A, B>::sums_bytes(boards) <=
+           round_up(sizeof(std::uint16_t) * shared_fragments * lists) +
+               round_up(sizeof(PmId) * (shared_raw_bytes / 2));
+  }
   // Computed where they are used: a few additions, instead of registers that the whole loop of a resident
   // kernel would keep, or spill.
   NANET_DEVICE Tables small_tables() const {
@@ -623,13 +429,10 @@ class BufferWork {
                    sizes_.large_hits());
   }
 
-  const BufferSizes& sizes_;
   std::size_t buffer_bytes_;
   std::uint32_t packets_, slot_bytes_;
-  FrameShared& s_;
   std::byte* small_;
   std::byte* large_;
-  std::uint32_t room_;
 };
 
 }  // namespace nanet::gpu

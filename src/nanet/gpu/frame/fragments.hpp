@@ -20,8 +20,8 @@ class IndexedBoard {
   // segment: bytes of the board at a multiple of 16; entry: index_entries words.
   NANET_DEVICE IndexedBoard(const std::byte* segment, std::uint32_t bytes, std::uint32_t fragments,
                             const std::uint32_t* entry)
-      : segment_(segment), entry_(entry), fragments_(fragments) {
-    std::uint32_t at = 0, sequence = 0;
+      : segment_(segment), entry_(entry) {
+    std::uint32_t at = 0, sequence = 0, found = 0;
     NANET_UNROLLED
     for (unsigned q = 0; q < packets; ++q) {
       count_[q] = first_[q] = stop_[q] = 0;
@@ -34,12 +34,13 @@ class IndexedBoard {
       sound_ = !fixed && length >= 16 && at + length <= bytes && number >= sequence;
       if (!sound_) continue;
       count_[q] = next >> 16 & 0xFF;
+      found += count_[q];
       first_[q] = at + 16;
       stop_[q] = at + length;
       sequence = number;
       at += (length + 15) / 16 * 16;
     }
-    sound_ = sound_ && at >= bytes && count_[0] + count_[1] == fragments;
+    sound_ = sound_ && at >= bytes && found == fragments;
   }
   // Whether the packets have as many fragments as the index, and are the usual ones.
   NANET_DEVICE bool sound() const { return sound_; }
@@ -52,9 +53,15 @@ class IndexedBoard {
   NANET_DEVICE Found operator()(std::uint32_t i) const {
     Found found;
     const std::uint32_t entry = entry_[i], offset = contract::IndexEntry::offset(entry);
-    const bool second = i >= count_[0];
-    const std::uint32_t from = second ? count_[0] : 0, to = second ? fragments_ : count_[0];
-    const std::uint32_t first = second ? first_[1] : first_[0], stop = second ? stop_[1] : stop_[0];
+    std::uint32_t from = 0, to = count_[0], first = first_[0], stop = stop_[0];
+    NANET_UNROLLED
+    for (unsigned q = 1; q < packets; ++q) {
+      if (i < to) continue;
+      from = to;
+      to += count_[q];
+      first = first_[q];
+      stop = stop_[q];
+    }
     if (offset % 2 || offset < first || offset + 8 > stop || (i == from && offset != first)) return found;
     const std::byte* const at = segment_ + offset;
     const std::uint32_t low = half_word(at), head = half_word(at + 4), rest = half_word(at + 6);
@@ -72,13 +79,16 @@ class IndexedBoard {
  private:
   const std::byte* segment_;
   const std::uint32_t* entry_;
-  std::uint32_t fragments_, count_[packets], first_[packets], stop_[packets];
+  std::uint32_t count_[packets], first_[packets], stop_[packets];
   bool sound_ = true;
 };
 
 // Members of an event: of each of four boards the number of its fragment, 8 bits; `absent`: none.
 inline constexpr unsigned join_boards = 4;
-inline constexpr std::uint32_t absent_member = 0xFF, most_members = 128;  // fragments of a board, at most
+inline constexpr std::uint32_t absent_member = 0xFF;
+// Fragments of a board, at most: of a frame at 10 MHz, and of any frame that is joined.
+inline constexpr std::uint32_t usual_members = 128, most_members = contract::index_entries;
+static_assert(most_members <= absent_member && most_members <= 2 * usual_members);
 
 // Times of a board's fragments: half words, `stride` of them apart, in shared memory.
 template <unsigned stride>
@@ -87,14 +97,18 @@ struct FragmentTimes {
   NANET_DEVICE std::uint32_t operator()(std::uint32_t i) const { return half_word(at + 2 * stride * i); }
 };
 
-// Merger::join() for up to most_members fragments of each board. Times: board -> FragmentTimes, readable for
-// i < most_members; above all times for i beyond the board's count.
+// Merger::join() for up to most_members fragments of each board. Times: board -> FragmentTimes, above all
+// times for i beyond the board's count. Read for i < usual_members, or < index_room if a board has more
+// fragments; from most_members on only where all fragments are earlier, so that any value will do.
 template <class Times>
 class FragmentJoin {
  public:
   NANET_DEVICE FragmentJoin(const Times& times, const std::uint32_t (&count)[join_boards],
                             std::uint32_t window)
-      : times_(times), count_(count), window_(window) {}
+      : times_(times), count_(count), window_(window) {
+    NANET_UNROLLED
+    for (unsigned c = 0; c < join_boards; ++c) many_ = many_ || count[c] > usual_members;
+  }
 
   // Joins the fragments of the cluster that fragment i of a board begins, if it begins one; begun(number,
   // members) for each event, number: of fragments in earlier events. Returns false if the fragment is earlier
@@ -141,22 +155,25 @@ class FragmentJoin {
     return count;
   }
   // at[k]: number of fragments of the k-th board, k > 0, with a time below limit[k]; boards in parallel.
-  NANET_DEVICE static void below(const Row (&row)[join_boards], const std::uint32_t (&limit)[join_boards],
-                                 const std::uint32_t (&count)[join_boards],
-                                 std::uint32_t (&at)[join_boards]) {
+  NANET_DEVICE void below(const Row (&row)[join_boards], const std::uint32_t (&limit)[join_boards],
+                          const std::uint32_t (&count)[join_boards], std::uint32_t (&at)[join_boards]) const {
+    if (many_) advance(usual_members, row, limit, at);
     NANET_UNROLLED
-    for (std::uint32_t step = most_members / 2; step > 0; step /= 2) {
-      std::uint32_t there[join_boards];
-      NANET_UNROLLED
-      for (unsigned k = 1; k < join_boards; ++k) there[k] = row[k](at[k] + step - 1);
-      NANET_UNROLLED
-      for (unsigned k = 1; k < join_boards; ++k) at[k] += there[k] < limit[k] ? step : 0;
-    }
+    for (std::uint32_t step = usual_members / 2; step > 0; step /= 2) advance(step, row, limit, at);
     NANET_UNROLLED
     for (unsigned k = 1; k < join_boards; ++k) {
       if (row[k](at[k]) < limit[k]) ++at[k];
       if (at[k] > count[k]) at[k] = count[k];
     }
+  }
+  NANET_DEVICE static void advance(std::uint32_t step, const Row (&row)[join_boards],
+                                   const std::uint32_t (&limit)[join_boards],
+                                   std::uint32_t (&at)[join_boards]) {
+    std::uint32_t there[join_boards];
+    NANET_UNROLLED
+    for (unsigned k = 1; k < join_boards; ++k) there[k] = row[k](at[k] + step - 1);
+    NANET_UNROLLED
+    for (unsigned k = 1; k < join_boards; ++k) at[k] += there[k] < limit[k] ? step : 0;
   }
   template <class Begun>
   NANET_DEVICE void cluster(unsigned board, const Row (&row)[join_boards],
@@ -186,6 +203,7 @@ class FragmentJoin {
   const Times& times_;
   const std::uint32_t (&count_)[join_boards];
   std::uint32_t window_;
+  bool many_ = false;  // the same in all threads
 };
 
 }  // namespace nanet::gpu

@@ -95,7 +95,7 @@ class FrameWork {
     return false;
   }
 
-  // A frame with an index (Bytes::indexed), in small tables of at least IndexedFrame::fragments. The results
+  // A frame with an index (Bytes::indexed), in small tables of at least IndexedFragments::all. The results
   // are those of work(). Returns false, without effect, for a frame that needs the careful way; answered:
   // whether the packet is complete and written to `answer`.
   template <class Clock>

@@ -11,7 +11,8 @@ template <class B>
 class IndexedFragments {
  public:
   static constexpr std::uint32_t most = contract::index_entries, all = join_boards * most;
-  static_assert(contract::index_boards == join_boards && most == most_members);
+  static_assert(contract::index_boards == join_boards && most == most_members &&
+                index_room >= 2 * usual_members);
 
   // in: the bytes, at `at` in shared memory. conditions: per PM, or null.
   NANET_DEVICE IndexedFragments(const Bytes& in, const std::byte* at, const Tables& tables, Merge& merge,
@@ -28,6 +29,11 @@ class IndexedFragments {
     NANET_HD std::int32_t first() const { return static_cast<std::int32_t>(word >> first_at & 0x7FF); }
     NANET_HD std::int32_t last() const { return static_cast<std::int32_t>(word >> last_at & 0x7FF); }
   };
+  // A word per event, behind the Info of all fragments at the begin of Tables::fragment.
+  NANET_DEVICE static std::uint32_t* event_list(const Tables& tables) {
+    static_assert(sizeof(Info) + sizeof(std::uint32_t) <= sizeof(Fragment));
+    return reinterpret_cast<std::uint32_t*>(reinterpret_cast<Info*>(tables.fragment) + all);
+  }
   // What an event's fragments give.
   struct Event {
     std::uint32_t hits = 0, time = 0, opened = ~std::uint32_t{0}, boards = 0, truncated = 0;

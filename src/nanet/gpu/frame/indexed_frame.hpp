@@ -18,9 +18,12 @@ class IndexedFrame : public SummedFrame<A, B> {
   using Base::s_, Base::t_, Base::options_, Base::workspace_;
 
  public:
-  static constexpr std::uint32_t fragments = IndexedFragments<B>::all;
+  // Bytes from Tables::member on.
+  NANET_HD static constexpr std::size_t sums_bytes(unsigned boards) {
+    return sizeof(EventSums<A>) * IndexedFragments<B>::most * boards;
+  }
 
-  // at: the bytes, in shared memory. tables: in shared memory, of at least `fragments`.
+  // at: the bytes, in shared memory. tables: in shared memory, of at least IndexedFragments::all.
   NANET_DEVICE IndexedFrame(const Bytes& in, const std::byte* at, const Tables& tables, FrameShared& shared,
                             const A& algorithm, const FrameOptions& options, const Workspace<A>& workspace,
                             std::uint32_t frame, bool incomplete)
@@ -38,8 +41,8 @@ class IndexedFrame : public SummedFrame<A, B> {
     });
     if (careful) return FrameResult::other;
     B::one([&] { s_.trace.built = clock(); });
-    events = B::number(t_.slot, fragments_.total(), s_.merge.room,
-                       [&](std::uint32_t slot, std::uint32_t e) { reconstruct(e, ~t_.slot[slot]); });
+    events = B::number_all(t_.slot, fragments_.total(), s_.merge.room, event_members(),
+                           [&](std::uint32_t slot, std::uint32_t e) { reconstruct(e, ~t_.slot[slot]); });
     if (s_.careful) return FrameResult::other;
     const FrameResult result = Base::answer(events, answer, clock);
     if (workspace_.rings) unpack(events);
@@ -49,9 +52,10 @@ class IndexedFrame : public SummedFrame<A, B> {
  private:
   using Fragments = IndexedFragments<B>;
   using Info = typename Fragments::Info;
-  NANET_DEVICE EventSums<A>* sums() const { return reinterpret_cast<EventSums<A>*>(t_.fragment); }
-  NANET_DEVICE Info* infos() const { return reinterpret_cast<Info*>(t_.member); }
-  NANET_DEVICE std::uint32_t* event_members() const { return t_.slot + fragments; }
+  // In place of the fragments' lists and of the PM IDs behind them, which unpack() writes later.
+  NANET_DEVICE EventSums<A>* sums() const { return reinterpret_cast<EventSums<A>*>(t_.member); }
+  NANET_DEVICE Info* infos() const { return reinterpret_cast<Info*>(t_.fragment); }
+  NANET_DEVICE std::uint32_t* event_members() const { return Fragments::event_list(t_); }
 
   // Checks the thread's fragments, and sums their hits. Returns false for any but the usual bytes.
   NANET_DEVICE bool sum(unsigned t, unsigned threads) const {

@@ -67,13 +67,44 @@ class UsualFrames {
       both.place(b, trigger::mgp_packet(b, frame, 8, {events.begin() + half, events.end()}, 0, 1));
     }
   }
-  void compare(const ChangeIndex& change = {}) {
+  // A frame whose boards have so many fragments each, of few hits, in at most three packets. together: most
+  // of the fragments are near one of each other board.
+  void fill_large(const std::vector<unsigned>& fragments, bool together) {
+    std::memset(both.buffer(), 0, both.shape().buffer_bytes());
+    frame = static_cast<Frame>(random() % 1000);
+    std::vector<std::uint16_t> around(contract::index_entries);
+    for (auto& time : around) time = static_cast<std::uint16_t>(random());
+    for (unsigned b = 0; b < boards_; ++b) {
+      std::vector<trigger::TestEvent> events(fragments[b]);
+      for (unsigned i = 0; i < events.size(); ++i) {
+        trigger::TestEvent& e = events[i];
+        e.time = together && random() % 16
+                     ? static_cast<std::uint16_t>(around[i % around.size()] + random() % 20)
+                     : static_cast<std::uint16_t>(random());
+        for (unsigned h = 0; h < i % 6; ++h) e.hits.push_back({512 * b + 60 * h + below(random, 60), 4});
+      }
+      std::ranges::stable_sort(events, {}, &trigger::TestEvent::time);
+      const auto packets = 2 + below(random, 2);
+      std::size_t from = 0;
+      for (unsigned p = 0; p < packets; ++p) {
+        const std::size_t to =
+            p + 1 == packets ? events.size() : from + random() % (events.size() - from + 1);
+        both.place(b, trigger::mgp_packet(b, frame, 7 + p,
+                                          {events.begin() + static_cast<std::ptrdiff_t>(from),
+                                           events.begin() + static_cast<std::ptrdiff_t>(to)},
+                                          0, p));
+        from = to;
+      }
+    }
+  }
+  // masks: with masked PMs now and then, whose frames take another path.
+  void compare(const ChangeIndex& change = {}, bool masks = true) {
     trigger::ProcessOptions options;
     options.decision.min_hits = static_cast<std::uint32_t>(random() % 6);
     if (random() % 7 == 6) options.window_lsb = static_cast<std::int32_t>(random() % 3 ? 2000 : 65535);
     if (random() % 4 == 1) options.downscale.factor = {2, 1 + static_cast<std::uint32_t>(random() % 9), 0, 5};
     trigger::ConditionsStore store(
-        std::make_shared<trigger::Conditions>(random_conditions(random, random() % 2 ? 0 : 20)));
+        std::make_shared<trigger::Conditions>(random_conditions(random, masks && random() % 2 ? 20 : 0)));
     if (random() % 3 == 0) options.conditions = &store;
     both.compare(random() % 2 ? contract::event_flag::complete : 0, frame, options, change);
     ++frames;
@@ -111,6 +142,37 @@ TYPED_TEST(IndexedFrame, UsualFramesTakeThePathOfTheIndex) {
   }
 }
 
+TYPED_TEST(IndexedFrame, LargeFramesTakeThePathOfTheIndex) {
+  for (const unsigned boards : {1u, 3u, 4u}) {
+    UsualFrames<TypeParam> usual(boards, 25 + boards);
+    std::vector<unsigned> fragments(boards);
+    for (unsigned round = 0; round < test_rounds(100u); ++round) {
+      // All boards just around the number of a usual frame, as many as an index has, or any numbers.
+      for (unsigned& n : fragments)
+        n = round % 4 == 0   ? 126 + round / 4 % 6
+            : round % 4 == 1 ? contract::index_entries - round / 4 % 3
+                             : below(usual.random, contract::index_entries + 1);
+      usual.fill_large(fragments, round % 3 != 0);
+      usual.compare({}, false);
+      ASSERT_FALSE(testing::Test::HasFailure()) << boards << " boards, round " << round;
+    }
+    EXPECT_EQ(usual.both.by_index, usual.frames) << boards;
+  }
+}
+
+TYPED_TEST(IndexedFrame, MoreFragmentsThanAnIndexHoldsTakeAnotherPath) {
+  UsualFrames<TypeParam> usual(4, 29);
+  for (unsigned b = 0; b < 4; ++b) {
+    std::vector<unsigned> fragments(4, contract::index_entries);
+    ++fragments[b];
+    usual.fill_large(fragments, true);
+    usual.compare({}, false);
+    ASSERT_FALSE(testing::Test::HasFailure()) << b;
+  }
+  EXPECT_EQ(usual.both.by_index, 0u);
+  EXPECT_GT(usual.both.events, 1000u);
+}
+
 TYPED_TEST(IndexedFrame, HitsThatDoNotAscendFromBoardToBoardTakeAnotherPath) {
   UsualFrames<TypeParam> usual(4, 17);
   for (unsigned round = 0; round < test_rounds(300u); ++round) {
@@ -125,7 +187,10 @@ TYPED_TEST(IndexedFrame, HitsThatDoNotAscendFromBoardToBoardTakeAnotherPath) {
 TYPED_TEST(IndexedFrame, BytesOfAnyContentGiveTheSameResults) {
   UsualFrames<TypeParam> usual(4, 11);
   for (unsigned round = 0; round < test_rounds(600u); ++round) {
-    usual.fill(30);
+    if (round % 8 == 4)
+      usual.fill_large({200, below(usual.random, 253), 252, 130}, round % 2);
+    else
+      usual.fill(30);
     const unsigned changes = 1 + static_cast<unsigned>(usual.random() % (round % 2 ? 2 : 30));
     for (unsigned i = 0; i < changes; ++i) {
       const auto board = static_cast<unsigned>(usual.random() % 4);
@@ -153,7 +218,11 @@ TYPED_TEST(IndexedFrame, AnIndexOfAnyContentChangesNoResult) {
   std::mt19937 random(13);
   std::uint64_t changed = 0;
   for (unsigned round = 0; round < test_rounds(1500u); ++round) {
-    usual.fill(20);
+    // Each way of the changes below, with usual and large frames.
+    if (round / 10 % 8 == 7)
+      usual.fill_large({below(random, 253), 252, below(random, 253), 129}, round % 3);
+    else
+      usual.fill(20);
     usual.compare([&](const contract::Mailbox& mailbox, std::uint32_t buffer, std::uint16_t* fragments) {
       const auto board = static_cast<unsigned>(random() % 4);
       const auto load = [&](std::uint32_t i) {
@@ -166,7 +235,7 @@ TYPED_TEST(IndexedFrame, AnIndexOfAnyContentChangesNoResult) {
         std::memcpy(entry(mailbox, buffer, board, i), &word, 4);
       };
       const auto i = static_cast<std::uint32_t>(random() % (fragments[board] + 1u));
-      const std::uint32_t word = load(i), other = load(static_cast<std::uint32_t>(random() % 128));
+      const std::uint32_t word = load(i), other = load(static_cast<std::uint32_t>(random() % 252));
       const auto noise = static_cast<std::uint32_t>(random());
       switch (round % 10) {
         case 0:  // wrong offset
@@ -188,10 +257,11 @@ TYPED_TEST(IndexedFrame, AnIndexOfAnyContentChangesNoResult) {
           fragments[board] = static_cast<std::uint16_t>(fragments[board] / 2);
           return;
         case 8:  // any number
-          fragments[board] = static_cast<std::uint16_t>(noise % 2 ? noise : noise % 140);
+          fragments[board] = static_cast<std::uint16_t>(noise % 2 ? noise : noise % 260);
           return;
         default:
-          for (std::uint32_t k = 0; k < 132; ++k) store(k, static_cast<std::uint32_t>(random()));
+          for (std::uint32_t k = 0; k < contract::index_entries; ++k)
+            store(k, static_cast<std::uint32_t>(random()));
       }
     });
     ASSERT_FALSE(testing::Test::HasFailure()) << round;
@@ -214,11 +284,11 @@ TEST(IndexedMerge, BuildsTheTasksOfRemoteAlgorithms) {
 TEST(IndexedBoard, AcceptsTheWalkAlone) {
   std::mt19937 random(15);
   std::uint64_t accepted = 0, refused = 0;
-  alignas(16) std::byte segment[2048];
+  alignas(16) std::byte segment[4096];
   for (unsigned round = 0; round < 20'000; ++round) {
     std::ranges::fill(segment, std::byte{});
     std::uint32_t bytes = 0;
-    for (unsigned p = 0; p < round % 3; ++p) {
+    for (unsigned p = 0; p < round % 5; ++p) {
       const auto packet = trigger::mgp_packet(0, 1, p, trigger::random_events(random, 0, 12));
       if (bytes + packet.size() > sizeof segment) break;
       std::ranges::copy(packet, segment + bytes);
@@ -254,6 +324,48 @@ TEST(IndexedBoard, AcceptsTheWalkAlone) {
   }
   EXPECT_GT(accepted, 5000u);
   EXPECT_GT(refused, 3000u);
+}
+
+// As a block of a GPU, whose first warp has no units.
+struct GpuThreads {
+  static constexpr unsigned idle = 32, most_units = 3;
+};
+// Largest number of units that one of 512 threads has. Expects that each of the units has one thread.
+unsigned most_of_a_thread(unsigned boards, std::uint32_t index, std::uint32_t segment) {
+  constexpr unsigned threads = 512;
+  std::vector<unsigned> of_index(std::size_t{boards} * index), of_segment(std::size_t{boards} * segment);
+  unsigned most = 0;
+  for (unsigned t = 0; t < threads; ++t) {
+    unsigned has = 0;
+    for (ThreadUnits<GpuThreads> units(boards, t, threads);; units.advance()) {
+      const std::uint32_t mask = units.among(index, segment);
+      for (unsigned j = 0; j < GpuThreads::most_units; ++j) {
+        if (!(mask >> j & 1)) continue;
+        ++has;
+        if (units.of_index(j))
+          ++of_index.at(std::size_t{units.board()} * index + units.in_index(j));
+        else
+          ++of_segment.at(std::size_t{units.board()} * segment + units.in_segment(j));
+      }
+      if (!units.left(static_cast<std::uint32_t>(contract::unit_data_bytes) * segment)) break;
+    }
+    most = std::max(most, has);
+  }
+  for (const auto* counts : {&of_index, &of_segment})
+    EXPECT_TRUE(std::ranges::all_of(*counts, [](unsigned n) { return n == 1; })) << boards;
+  return most;
+}
+
+TEST(ThreadUnits, EachUnitHasOneThread) {
+  const std::uint32_t all_segment = contract::units_for(contract::mailbox_segment_bytes);
+  for (unsigned boards = 1; boards <= max_boards; ++boards) {
+    const bool indexed = boards <= contract::index_boards;
+    for (const std::uint32_t index : {0u, 1u, 44u, contract::index_units})
+      for (const std::uint32_t segment : {0u, 20u, 168u, 276u, 277u, all_segment})
+        if (indexed || index == 0) most_of_a_thread(boards, index, segment);
+  }
+  EXPECT_EQ(most_of_a_thread(4, 44, 156), 2u);
+  EXPECT_EQ(most_of_a_thread(4, 54, 244), GpuThreads::most_units);  // at 20 MHz: all loads at once
 }
 
 }  // namespace

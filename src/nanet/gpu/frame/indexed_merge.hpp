@@ -30,8 +30,8 @@ class IndexedMerge {
     });
     if (careful) return none;
     const std::uint32_t events =
-        B::number(t_.slot, fragments_.total(), m_.room,
-                  [&](std::uint32_t slot, std::uint32_t e) { careful |= !open(e, ~t_.slot[slot]); });
+        B::number_all(t_.slot, fragments_.total(), m_.room, Fragments::event_list(t_),
+                      [&](std::uint32_t slot, std::uint32_t e) { careful |= !open(e, ~t_.slot[slot]); });
     const bool disorder = B::any([&](unsigned t) {
       unpack(t);
       return careful;

@@ -40,7 +40,7 @@ class QuickMerge {
   static constexpr std::uint32_t positions = 1024, end = positions - 1, header = 8, longest = 2 * end;
   static constexpr unsigned stride = 4;  // fragments from one that is followed to the next
   static constexpr std::uint32_t absent = absent_member;
-  static_assert(boards == join_boards && most == most_members);
+  static_assert(boards == join_boards && most == usual_members);
   // Fragment in a word: position, hits from bit 10, truncation at bit 16.
   static constexpr unsigned hits_at = 10, truncated_at = 16;
 

@@ -87,7 +87,9 @@ NANET_HD inline constexpr unsigned lists_for(unsigned boards) {
 }
 
 // Index of a frame (contract::IndexEntry) by board; `none` behind a board's fragments.
-using Index = std::uint32_t[contract::index_boards][contract::index_units * contract::entries_per_unit];
+inline constexpr std::uint32_t index_room = 256;  // of a board, a power of two
+using Index = std::uint32_t[contract::index_boards][index_room];
+static_assert(index_room >= contract::index_units * contract::entries_per_unit);
 
 // Shared state of a block during merging.
 struct Merge {

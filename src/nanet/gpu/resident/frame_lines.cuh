@@ -59,11 +59,8 @@ __device__ __forceinline__ EarlyUnits take_early(const Resident& r, BufferWork<A
                                                  const ClaimedEvent& claimed, std::uint32_t likely) {
   EarlyUnits early;
   if (!r.mailbox.input) return early;
-  const ThreadUnits<Block> units(r.sizes, threadIdx.x, blockDim.x);
-  const contract::MailboxShape& shape = r.mailbox.shape;
-  const std::uint32_t mine =
-      likely & units.among(contract::index_units,
-                           shape.segment_bytes / static_cast<std::uint32_t>(contract::unit_data_bytes));
+  const ThreadUnits<Block> units = work.of(threadIdx.x);
+  const std::uint32_t mine = likely & work.possible(units, r.mailbox.shape.segment_bytes);
   const std::uint64_t k = claimed.k;
   std::uint32_t missing = mine;
   const volatile std::uint32_t& waiting = claimed.waiting;

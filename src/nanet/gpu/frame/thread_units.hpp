@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Share of a thread in copying a frame from the mailbox.
+#pragma once
+
+#include "nanet/contract/mailbox.hpp"
+#include "nanet/gpu/frame/block.hpp"
+#include "nanet/gpu/frame/tables.hpp"
+
+namespace nanet::gpu {
+
+// Units of a frame in the mailbox that a thread of a block copies: of one board, first of its index, then of
+// its segment, `most` at a time; frames of up to 3.3 kB per board take one turn of a block of 512. The first
+// warp of a block has none: it waits for the event line.
+template <class B>
+class ThreadUnits {
+ public:
+  static constexpr unsigned most = B::most_units;
+
+  NANET_HD ThreadUnits(unsigned boards, unsigned thread, unsigned threads)
+      : index_units_(boards <= contract::index_boards ? contract::index_units : 0) {
+    const unsigned lists = lists_for(boards), bits = lists == 1 ? 0 : lists == 4 ? 2 : 3;  // bits: log2
+    const unsigned worker = thread - B::idle;
+    board_ = worker & (lists - 1);
+    first_ = worker >> bits;
+    step_ = (threads - B::idle) >> bits;
+    used_ = thread >= B::idle && board_ < boards;
+  }
+  NANET_HD unsigned board() const { return board_; }
+  NANET_HD bool used() const { return used_; }
+  // The next turn, and whether it has units of the index, or of a segment of so many bytes.
+  NANET_HD void advance() { first_ += most * step_; }
+  NANET_HD bool has_index() const { return used_ && first_ < index_units_; }
+  NANET_HD bool left(std::uint32_t bytes) const {
+    const std::uint32_t next = first_ + most * step_;
+    return next < index_units_ || starts_at(next) < bytes;
+  }
+
+  NANET_HD bool of_index(unsigned j) const { return unit(j) < index_units_; }
+  NANET_HD std::uint32_t in_index(unsigned j) const { return unit(j); }
+  NANET_HD std::uint32_t in_segment(unsigned j) const { return unit(j) - index_units_; }
+  // Mask of the turn's units, where the board has these numbers of them.
+  NANET_HD std::uint32_t among(std::uint32_t index, std::uint32_t segment) const {
+    std::uint32_t mask = 0;
+    NANET_UNROLLED
+    for (unsigned j = 0; j < most; ++j)
+      if (of_index(j) ? in_index(j) < index : in_segment(j) < segment) mask |= 1u << j;
+    return used_ ? mask : 0;
+  }
+  // The same by entries of the index and bytes of the segment.
+  NANET_HD std::uint32_t holding(std::uint32_t entries, std::uint32_t bytes) const {
+    std::uint32_t mask = 0;
+    NANET_UNROLLED
+    for (unsigned j = 0; j < most; ++j)
+      if (of_index(j) ? contract::entries_per_unit * in_index(j) < entries : starts_at(unit(j)) < bytes)
+        mask |= 1u << j;
+    return used_ ? mask : 0;
+  }
+
+ private:
+  NANET_HD std::uint32_t unit(unsigned j) const { return first_ + j * step_; }  // j-th of the turn
+  // Offset of a unit in its segment.
+  NANET_HD std::uint32_t starts_at(std::uint32_t unit) const {
+    return static_cast<std::uint32_t>(contract::unit_data_bytes) * (unit - index_units_);
+  }
+
+  std::uint32_t index_units_, first_, step_;
+  unsigned board_;
+  bool used_;
+};
+
+}  // namespace nanet::gpu
