@@ -14,10 +14,13 @@ import numpy as np
 
 from nanet.bench import Sheet
 from nanet.run import host
+from nanet.run.placement import BOARDS
 
 RATIOS = ("p99_9", "p99_99")
 ALONE_S = 2.0  # of the spinning loop before and after the load, without a spare core
 STOP_NS = 50_000  # shorter stops explain no late frame
+# A card counts the timeout from the kernel's arrival times, converted from another clock.
+MARGIN_NS = 10_000
 FIGURES = (
     "p99_us", "p99_9_us", "p99_99_us", "longest_us", "over_10us_share", "over_50us_share", "over_100us_share",
 )  # fmt: skip
@@ -87,11 +90,17 @@ def _alone(probe: Any, seconds: float) -> None:
 
 @attrs.frozen
 class FrameTimes:
-    """Send times of each frame of a run, CLOCK_MONOTONIC ns, 0: not sent; numbers of the late frames."""
+    """Send times of each frame of a run, CLOCK_MONOTONIC ns, 0: not sent; numbers of the late frames.
+
+    lost: frame and board of each packet lost as late. sent_late: frame, board, and ns from the frame's first
+    send to the end of the call that sent the board's packets, of late calls.
+    """
 
     first: np.ndarray
     last: np.ndarray
     late: np.ndarray
+    lost: np.ndarray = attrs.field(factory=lambda: np.zeros((0, 2), np.uint64))
+    sent_late: np.ndarray = attrs.field(factory=lambda: np.zeros((0, 3), np.uint64))
 
 
 @attrs.frozen(kw_only=True)
@@ -147,6 +156,13 @@ def _largest_ahead(values: np.ndarray, frames: int) -> np.ndarray:
     return largest
 
 
+def lost_by_boards(frames: FrameTimes, timeout: int) -> int:
+    """Packets lost as late whose board sent them later than the timeout, ns, after their frame's first."""
+    late = frames.sent_late[frames.sent_late[:, 2].astype(np.int64) > timeout - MARGIN_NS]
+    sent, lost = (table[:, 0] * BOARDS + table[:, 1] for table in (late, frames.lost))
+    return int(np.isin(lost, sent).sum())
+
+
 def causes(frames: FrameTimes, threads: Sequence[Stops], limits: Limits, late: int, lost_late: int) -> Causes:
     """Late frames of a run by cause: the rule of docs/benchmarks.md, Stops and late frames.
 
@@ -158,7 +174,6 @@ def causes(frames: FrameTimes, threads: Sequence[Stops], limits: Limits, late: i
     sent = (first > 0) & (last > 0)
     # A send time is read before the call that sends: a stop in the call shows in the frames after it.
     behind = _largest_ahead(np.where(sent, last - due, 0), limits.together)
-    apart = _largest_ahead(np.where(sent, last - first, 0), limits.together)
     by_boards = behind > limits.timeout + limits.gathered
     by_stops = meets(due, np.maximum(first, due) + limits.deadline, threads) & ~by_boards & sent
     found = frames.late[frames.late < len(first)].astype(np.int64)
@@ -167,6 +182,6 @@ def causes(frames: FrameTimes, threads: Sequence[Stops], limits: Limits, late: i
         by_us=late - stopped - held,
         by_stops=stopped,
         by_boards=held,
-        lost_by_boards=min(lost_late, int((apart > limits.timeout).sum())),
+        lost_by_boards=min(lost_late, lost_by_boards(frames, limits.timeout)),
         explained_share=float((by_stops | by_boards)[sent].mean()) if sent.any() else 0.0,
     )

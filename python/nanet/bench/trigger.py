@@ -7,7 +7,8 @@ from nanet.bench import Row, Settings, Sheet
 from nanet.bench.chain import ChainResult, run_chain
 from nanet.bench.latency import EVENTS, PERCENTILES, pins
 from nanet.bench.overload import FRAME_S
-from nanet.bench.tails import ALONE_S, Limits, causes, of_threads, over_echo, spinning
+from nanet.bench.tails import ALONE_S, MARGIN_NS, Limits, causes, of_threads, over_echo, spinning
+from nanet.config.sections import DEFAULT_TIMEOUT_US, REAL_TIME_TIMEOUT_US
 from nanet.run import host
 from nanet.run.placement import BUFFERS, CATCH_UP, DEADLINE_US, TRAINS_US, Placement
 
@@ -64,6 +65,14 @@ def echo_pins(settings: Settings) -> tuple[int, int]:
     return pins()
 
 
+def timeout_us(settings: Settings) -> float:
+    """Timeout of a frame: with reserved cores the placement's, else the host's default."""
+    placed = placement(settings)
+    if placed.card:
+        return placed.timeout_us
+    return REAL_TIME_TIMEOUT_US if host.fit_for_real_time()[0] else DEFAULT_TIMEOUT_US
+
+
 def limits(settings: Settings, result: ChainResult) -> Limits:
     """Times of a run, for its late frames."""
     gathered = settings.batch_us
@@ -108,6 +117,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
     triggers, boards, kept, ports = (
         trigger_options(settings), when_due(settings), kept_free(settings), links(settings),
     )  # fmt: skip
+    late_us = timeout_us(settings) - MARGIN_NS * 1e-3
     pinned, spare = (own_cores(settings) or [pins()[1]])[0], spare_core(settings)
     with spinning(spare, pinned, min(ALONE_S, seconds / 2), sheet) as stops:
         result = run_chain(
@@ -119,6 +129,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
             board_options=boards,
             keep_off=kept,
             times=True,
+            late_us=late_us,
             stops=True,
             links=ports,
         )

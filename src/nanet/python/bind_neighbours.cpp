@@ -134,6 +134,7 @@ readout::ReadoutOptions readout_options(const nb::dict& given) {
   options.take("fault_markers", o.faults.markers);
   options.take("delay_frames", o.faults.delay_frames);
   options.take("times", o.times);
+  options.take("late_us", o.late_us);
   options.take("segmentation", o.segmentation);
   options.take("spin", o.spin);
   options.take("batch_us", o.batch_us);
@@ -536,6 +537,20 @@ void bind_neighbours(nb::module_& m) {
             return d;
           },
           "In final mode: slack and lateness of the triggers, name -> (upper edges in us, counts).")
+      .def(
+          "late_sends",
+          [](const readout::Readout& self) {
+            std::vector<std::uint64_t> frame, board, after_ns;
+            for (const readout::LateSend& late : self.late_sends()) {
+              frame.push_back(late.frame);
+              board.push_back(late.board);
+              after_ns.push_back(late.after_ns);
+            }
+            return nb::make_tuple(column(frame), column(board), column(after_ns));
+          },
+          "With late_us, after join(): frame, counted from 0 over the run, board, and ns from the frame's "
+          "first send time to the end of the call that sent the board's packets (u64 columns); the first "
+          "million.")
       .def("truth", &readout_truth, "Columns of the pool's truth (keep_truth), particle as a number.");
 
   nb::class_<l0tp::L0tp>(
