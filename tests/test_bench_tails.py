@@ -118,6 +118,8 @@ def test_stops_of_any_thread_explain_a_late_frame():
     reading = stops((4_000_000, 4_060_000), (7_100_000, 7_200_000), (9_100_000, 9_140_000))
     # Frames 3 and 4; too short in frame 5; 30 us that join the 40 us of the other thread in frame 8.
     sending = stops((3_900_000, 5_300_000), (6_100_000, 6_150_000), (9_140_000, 9_170_000))
+    judged = tails.causes(times, None, limits, 4, 0)
+    assert (judged.by_us, judged.by_stops, judged.explained_share) == (4, None, None)
     assert account() == (4, 0, 0)
     assert account(stops()) == (4, 0, 0)
     assert account(spinning) == (3, 1, 0.1)
@@ -131,9 +133,15 @@ def test_the_stops_of_the_polling_threads_are_rows_and_figures():
     about = {"cpu": 3, "seconds": 2.0, "over_50us": 1, "over_50us_share": 0.1, "longest_us": 200_000.0}
     reading = {"thread": "read 1", **about, "begin": [5], "end": [200_000_005]}
     sending = {"thread": "send", **about, "begin": [], "end": []}
-    found = tails.of_threads([reading, sending], sheet)
-    assert [(one.begin.tolist(), one.end.tolist()) for one in found] == [([5], [200_000_005]), ([], [])]
-    assert sheet.rows == [{"polling": "read 1", **about}, {"polling": "send", **about}]
+    asleep = {"thread": "card", **about, "seconds": 0.006, "begin": [], "end": []}
+    found = tails.of_threads([reading, sending, asleep], sheet)
+    assert [(one.begin.tolist(), one.end.tolist()) for one in found] == [
+        ([5], [200_000_005]),
+        ([], []),
+        ([], []),
+    ]
+    assert sheet.rows[:2] == [{"polling": "read 1", **about}, {"polling": "send", **about}]
+    assert sheet.rows[2]["seconds"] == 0.006 and not any("card" in name for name in sheet.figures)
     assert sheet.figures["stops_read_1_over_50us_share"] == sheet.figures["stops_send_over_50us_share"] == 0.1
     assert sheet.figures["stops_read_1_longest_us"] == 200_000
 
@@ -205,7 +213,7 @@ def test_lists_of_late_packets_need_their_options(nanet):
 
 @pytest.mark.serial
 def test_the_boards_explain_packets_lost_by_a_timeout_shorter_than_their_sending():
-    """One thread sends four boards in turn, which takes about the timeout; the trigger loses what follows it."""
+    """One thread sends four boards in turn, which takes about the timeout."""
     seen = chain.run_chain(
         1.0, 0.01, pad=True, times=True, late_us=10,
         trigger_options=["--device", "cpu", "--timeout-us", "20", "--deadline-us", "50000"],

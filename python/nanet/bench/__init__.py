@@ -72,6 +72,7 @@ class Sheet:
         self._say = say
         self.rows: list[Row] = []  # the full table: flat dictionaries
         self.figures: dict[str, float] = {}  # names of docs/benchmarks.md
+        self.verdict = ""  # a sentence that ends the output
 
     def __call__(self, text: str) -> None:
         """Reports progress."""

@@ -20,6 +20,7 @@ import attrs
 import numpy as np
 
 from nanet.bench.tails import FrameTimes
+from nanet.report.output import DROPPED, lost_by_cause
 from nanet.run.ports import free_ports
 
 POOL_S = 4.0  # of the boards before they send, on a slow host
@@ -45,7 +46,9 @@ class ChainResult:
 
 def losses_of(trigger: dict[str, Any], l0tp: dict[str, Any]) -> dict[str, float]:
     """Everything that keeps a run from being lossless, by name."""
-    found: dict[str, float] = {f"lost.{name}": n for name, n in trigger["lost"].items() if n}
+    found: dict[str, float] = {f"lost.{name}": n for name, n in lost_by_cause(trigger["lost"]).items() if n}
+    # Evidence of a full socket, in messages; their packets are missing.
+    found.update({f"{name}_drops": trigger["lost"][name] for name in DROPPED if trigger["lost"].get(name)})
     found.update({f"bad_packets.{name}": n for name, n in trigger["bad_packets"].items() if n})
     for name in ("frames_late", "frames_overrun", "frames_incomplete"):
         if trigger[name]:

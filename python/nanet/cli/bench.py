@@ -160,7 +160,11 @@ def bench(
         "rows": sheet.rows,
         "figures": sheet.figures,
     }
+    if sheet.verdict:
+        result["verdict"] = sheet.verdict
     _print(out, sheet.rows, sheet.figures)
+    if sheet.verdict:
+        out.print(f"[yellow]{sheet.verdict}[/]", highlight=False, soft_wrap=True)
     if trouble:
         write_json(result | {"trouble": trouble}, json_file)
         out.print(f"[red]bench {name}: {trouble}; the results are incomplete[/]")
