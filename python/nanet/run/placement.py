@@ -77,6 +77,26 @@ class Placement:
         return self.board_options(TRAINS_US if self.board_threads == 1 else 0.0)
 
 
+def too_few_cores(card_threads: int) -> str:
+    """Why the card of a chain on this host gets one thread instead of `card_threads`; empty: it gets them."""
+    cores, needed = len(host.cores()), card_threads + OTHERS
+    if card_threads < 2 or cores >= needed:
+        return ""
+    return f"the card gets one thread: separate cores for it need {needed} cores, this host has {cores}"
+
+
+def chain_reason() -> host.Reason:
+    """Whether the whole chain fits on this host with separate cores, as benchmarks and demo run it."""
+    cores = len(host.cores())
+    return host.Reason(
+        "cores for the whole chain",
+        cores >= CHAIN_CORES,
+        f"{cores} usable",
+        f"nanet bench and nanet demo run trigger, boards and L0TP on one host: {CHAIN_CORES} cores for three "
+        f"threads of the card, {FULL_CORES} for six; a trigger alone needs {host.MIN_CPUS}",
+    )
+
+
 def placement_of(config: Config) -> Placement:
     """Separate cores for the threads of card and boards, set in `config` where it leaves them open."""
     demo, card = config[Demo], config[Card]
