@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import sys
 from typing import Annotated, Any
 
@@ -144,7 +143,7 @@ def check_late(late_packets: str | None, late_us: float | None, times: str | Non
     """UsageError for a list of late packets without a limit or send times, and a limit without a list."""
     if late_us is not None and not late_packets:
         raise UsageError(f"--late-us {late_us:g} without --late-packets: give --late-packets FILE")
-    if late_us is not None and not 0 < late_us < math.inf:
+    if late_us is not None and late_us <= 0:
         raise UsageError(f"--late-us {late_us:g}: give microseconds above 0")
     if late_packets and not times:
         raise UsageError(
