@@ -62,10 +62,8 @@ def rings(measurements: Sequence[Measurement]) -> str:
 PERCENTILES = ("p50", "p99", "p99_9", "p99_99", "p99_999")
 
 
+WATCHED_S = 0.1  # of a thread, as in nanet.bench.tails
 STAGES = ("gather", "queue", "build", "reconstruct", "post", "send")
-
-
-WATCHED_S = 0.1  # as in nanet.bench.tails
 
 
 def _stops(bench: Bench) -> str:

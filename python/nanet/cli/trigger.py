@@ -167,7 +167,8 @@ def trigger(
         if stops:
             write_stops(core.stops(), stops)
         if late_packets:
-            core.late_packets().tofile(late_packets)
+            packets: Any = core.late_packets()
+            packets.tofile(late_packets)
     result["host"] = host.describe()
     result["real_time"] = settings["real_time"]
     from nanet.report.tables import print_result
