@@ -202,8 +202,13 @@ def test_lists_of_late_packets_need_their_options(nanet):
         (["--late-packets", "l", "--times", "t", "--fault", "drop=0.1"], "leave one of them out"),
     ):
         assert text in nanet(*readout, *options, status=2).stderr, options
-    refused = nanet("trigger", "--input", "mep", "--late-packets", "l", status=2)
-    assert "--late-packets with trigger.input = 'mep'" in refused.stderr
+    for key, value, option in (
+        ("trigger.input", "mep", "--input"),
+        ("card.gather", "packets", "--gather"),
+        ("card.type", "gateware", "--card"),
+    ):
+        refused = nanet("trigger", option, value, "--late-packets", "l", status=2)
+        assert f"--late-packets with {key} = {value!r}" in refused.stderr
 
 
 @pytest.mark.serial

@@ -51,9 +51,9 @@ def check(
     from nanet import _core
     from nanet.monitor.link import check_address
 
+    check_lists(config, stops, late_packets)
     if config[Trigger].input == "mep":
         check_level1(config)
-        check_no_lists(stops, late_packets)
         settings = core_options(config)
         with starting():
             _core.Level1({**settings, "listen": settings["listen"].rpartition(":")[0] + ":0"})
@@ -124,8 +124,8 @@ def trigger(
     from nanet import _core
 
     check_writable(json=json_file, stops=stops, late_packets=late_packets)
+    check_lists(config, stops, late_packets)
     if config[Trigger].input == "mep":
-        check_no_lists(stops, late_packets)
         level1(config, json_file, status_file)
         return
     settings = trigger_settings(config)
@@ -186,12 +186,18 @@ def trigger(
         raise typer.Exit(1)
 
 
-def check_no_lists(stops: str | None, late_packets: str | None) -> None:
-    """UsageError for --stops and --late-packets with level 1, whose thread sleeps when idle."""
-    if stops:
+def check_lists(config: Config, stops: str | None, late_packets: str | None) -> None:
+    """UsageError for --stops and --late-packets where there are no polling threads or no frames of a card."""
+    card, level1 = config[Card], config[Trigger].input == "mep"
+    if stops and level1:  # its thread sleeps when idle
         raise UsageError("--stops with trigger.input = 'mep': level 1 has no polling threads: leave it out")
-    if late_packets:
+    if late_packets and level1:
         raise UsageError("--late-packets with trigger.input = 'mep': level 1 has no frames: leave it out")
+    for key, value in (("card.gather", card.gather), ("card.type", card.card)):
+        if late_packets and value in ("packets", "gateware"):
+            raise UsageError(
+                f"--late-packets with {key} = {value!r}: late packets are not listed: leave it out"
+            )
 
 
 def write_stops(threads: list[dict[str, Any]], path: str) -> None:

@@ -30,8 +30,8 @@ class ReceiveStatus {
   struct LatePacket {
     std::uint64_t n, board;  // frame number, from 0 over the run
   };
-  // Packets of closed frames (lost.late), in order; at most most_late. Read after the run. Software datapaths
-  // only.
+  // Packets of closed frames (lost.late), in order; at most most_late. Read after the run. Gather mode
+  // `frame` of software datapaths only.
   const std::vector<LatePacket>& late_packets() const noexcept { return late_; }
 
  protected:
