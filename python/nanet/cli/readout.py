@@ -7,7 +7,6 @@ import contextlib
 import sys
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from nanet.cli.l0tp import histograms
@@ -129,7 +128,7 @@ def readout(
         if status:
             status.write({"result": result, "histograms": histograms(core)})
         if late_packets:
-            np.stack(core.late_sends(), axis=1).tofile(late_packets)
+            core.late_sends().tofile(late_packets)
     result["host"] = host.describe()
     print_result(out, result, settings)
     write_json(result, json_file)

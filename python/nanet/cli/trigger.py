@@ -195,9 +195,7 @@ def check_lists(config: Config, stops: str | None, late_packets: str | None) -> 
         raise UsageError("--late-packets with trigger.input = 'mep': level 1 has no frames: leave it out")
     for key, value in (("card.gather", card.gather), ("card.type", card.card)):
         if late_packets and value in ("packets", "gateware"):
-            raise UsageError(
-                f"--late-packets with {key} = {value!r}: late packets are not listed: leave it out"
-            )
+            raise UsageError(f"--late-packets with {key} = {value!r}: no list of late packets: leave it out")
 
 
 def write_stops(threads: list[dict[str, Any]], path: str) -> None:
