@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from nanet.run import host
 
-from nanet.bench import Settings, Sheet, tails, trigger
+from nanet.bench import Settings, Sheet, chain, tails, trigger
 
 
 def stops(*intervals):
@@ -46,13 +46,13 @@ def test_late_frames_and_losses_by_cause():
     start, frames = 10_000_000_000, 1000
     limits = tails.Limits(frame=10_000.0, timeout=200_000, deadline=1_000_000)
 
-    def account(late, seen=(), *, lost=0, limits=limits, counted=None, **sent):
+    def account(late, seen=(), *, limits=limits, counted=None, **sent):
         first = start + 10_000 * np.arange(frames)
         last = first + 2_000
         for name, change in sent.items():
             {"first": first, "last": last}[name][list(change)] += list(change.values())
         times = tails.FrameTimes(*(a.astype(np.uint64) for a in (first, last, np.array(late))))
-        found = tails.causes(times, [stops(*seen)], limits, counted or len(late), lost)
+        found = tails.causes(times, [stops(*seen)], limits, counted or len(late), 0)
         return found.by_us, found.by_stops, found.by_boards, found.lost_by_boards
 
     assert account([]) == (0, 0, 0, 0)
@@ -66,13 +66,34 @@ def test_late_frames_and_losses_by_cause():
     assert account([100], last={100: 198_000}) == (1, 0, 0, 0), "at the timeout"
     assert account([100], last={100: 199_000}, limits=attrs.evolve(limits, gathered=10_000)) == (1, 0, 0, 0)
     assert account([500], [stop], last={500: 300_000}) == (0, 0, 1, 0), "boards first"
-    # At most one lost packet of each frame with packets further apart than the timeout.
-    assert account([], last={100: 300_000}, lost=1) == (0, 0, 0, 1)
-    assert account([], last={100: 300_000}, lost=5) == (0, 0, 0, 2)
-    assert account([], first={100: 300_000}, last={100: 300_000}, lost=5) == (0, 0, 0, 0), "sent together"
     # Frames not sent at the end of the run.
     unsent = {"first": {999: -start - 9_990_000}, "last": {999: -start - 9_992_000}}
     assert account([999], [stop], **unsent) == (1, 0, 0, 0)
+
+
+def test_a_lost_packet_is_the_boards_only_if_its_own_board_sent_it_late():
+    """Timeout 200 us: calls that ended more than 190 us after the frame's first send explain its packets."""
+    first = 1_000_000 * np.arange(1, 11)
+    limits = tails.Limits(frame=1e6, timeout=200_000, deadline=500_000)
+
+    def by_boards(lost, sent_late, counted=None):
+        tables = np.array(lost, np.uint64).reshape(-1, 2), np.array(sent_late, np.uint64).reshape(-1, 3)
+        times = tails.FrameTimes(first, first, np.zeros(0, np.uint64), *tables)
+        return tails.causes(times, [], limits, 0, len(lost) if counted is None else counted).lost_by_boards
+
+    assert by_boards([], [(3, 2, 300_000)]) == 0, "late, but not lost"
+    assert by_boards([(3, 2)], [(3, 2, 300_000)]) == 1, "a late board of one packet"
+    assert by_boards([(3, 2), (3, 2)], [(3, 2, 300_000)]) == 2, "of two packets"
+    assert by_boards([(3, 1), (3, 2)], [(3, 2, 300_000), (3, 1, 200_000)]) == 2, "two late boards"
+    assert by_boards([(3, 2), (4, 2)], [(3, 2, 900_000), (4, 2, 800_000)]) == 2, "of two frames"
+    # Lost beside it: another board of the frame, the board in another frame, boards 3 and 0 of neighbours.
+    assert by_boards([(3, 2), (3, 1)], [(3, 2, 300_000)]) == 1
+    assert by_boards([(3, 2), (5, 2)], [(3, 2, 300_000)]) == 1
+    assert by_boards([(2, 3), (4, 0)], [(3, 0, 300_000), (3, 3, 300_000)]) == 0
+    assert by_boards([(3, 2)], [(3, 2, 190_000)]) == 0, "within timeout and margin"
+    assert by_boards([(3, 2)], [(3, 2, 190_001)]) == 1
+    assert by_boards([(3, 2), (3, 1)], []) == 0
+    assert by_boards([(3, 2), (3, 2)], [(3, 2, 300_000)], counted=1) == 1, "never more than were lost as late"
 
 
 def test_the_share_of_explained_frames():
@@ -97,6 +118,8 @@ def test_stops_of_any_thread_explain_a_late_frame():
     reading = stops((4_000_000, 4_060_000), (7_100_000, 7_200_000), (9_100_000, 9_140_000))
     # Frames 3 and 4; too short in frame 5; 30 us that join the 40 us of the other thread in frame 8.
     sending = stops((3_900_000, 5_300_000), (6_100_000, 6_150_000), (9_140_000, 9_170_000))
+    judged = tails.causes(times, None, limits, 4, 0)
+    assert (judged.by_us, judged.by_stops, judged.explained_share) == (4, None, None)
     assert account() == (4, 0, 0)
     assert account(stops()) == (4, 0, 0)
     assert account(spinning) == (3, 1, 0.1)
@@ -110,9 +133,15 @@ def test_the_stops_of_the_polling_threads_are_rows_and_figures():
     about = {"cpu": 3, "seconds": 2.0, "over_50us": 1, "over_50us_share": 0.1, "longest_us": 200_000.0}
     reading = {"thread": "read 1", **about, "begin": [5], "end": [200_000_005]}
     sending = {"thread": "send", **about, "begin": [], "end": []}
-    found = tails.of_threads([reading, sending], sheet)
-    assert [(one.begin.tolist(), one.end.tolist()) for one in found] == [([5], [200_000_005]), ([], [])]
-    assert sheet.rows == [{"polling": "read 1", **about}, {"polling": "send", **about}]
+    asleep = {"thread": "card", **about, "seconds": 0.006, "begin": [], "end": []}
+    found = tails.of_threads([reading, sending, asleep], sheet)
+    assert [(one.begin.tolist(), one.end.tolist()) for one in found] == [
+        ([5], [200_000_005]),
+        ([], []),
+        ([], []),
+    ]
+    assert sheet.rows[:2] == [{"polling": "read 1", **about}, {"polling": "send", **about}]
+    assert sheet.rows[2]["seconds"] == 0.006 and not any("card" in name for name in sheet.figures)
     assert sheet.figures["stops_read_1_over_50us_share"] == sheet.figures["stops_send_over_50us_share"] == 0.1
     assert sheet.figures["stops_read_1_longest_us"] == 200_000
 
@@ -162,6 +191,40 @@ def test_a_stopped_trigger_shows_in_each_of_its_polling_threads(nanet_program, t
             for begin, end in held
         ]
         assert any(inside), row["thread"]
+
+
+def test_lists_of_late_packets_need_their_options(nanet):
+    readout = ["readout", "--to", "127.0.0.1:9", "--events", "1"]
+    for options, text in (
+        (["--late-us", "50"], "give --late-packets FILE"),
+        (["--late-packets", "l"], "give --times FILE"),
+        (["--late-packets", "l", "--times", "t", "--late-us", "0"], "--late-us 0: give microseconds above"),
+        (["--late-packets", "l", "--times", "t", "--fault", "drop=0.1"], "leave one of them out"),
+    ):
+        assert text in nanet(*readout, *options, status=2).stderr, options
+    for key, value, option in (
+        ("trigger.input", "mep", "--input"),
+        ("card.gather", "packets", "--gather"),
+        ("card.type", "gateware", "--card"),
+    ):
+        refused = nanet("trigger", option, value, "--late-packets", "l", status=2)
+        assert f"--late-packets with {key} = {value!r}" in refused.stderr
+
+
+@pytest.mark.serial
+def test_the_boards_explain_packets_lost_by_a_timeout_shorter_than_their_sending():
+    """One thread sends four boards in turn, which takes about the timeout."""
+    seen = chain.run_chain(
+        1.0, 0.01, pad=True, times=True, late_us=10,
+        trigger_options=["--device", "cpu", "--timeout-us", "20", "--deadline-us", "50000"],
+        board_options=["--batch-us", "0"],
+    )  # fmt: skip
+    lost, late = seen.frames.lost, seen.frames.sent_late
+    assert len(lost) == seen.trigger["lost"]["late"]
+    for table in (lost, late):
+        assert (table[:, 0] < len(seen.frames.first)).all() and (table[:, 1] < 4).all()
+    assert (late[:, 2] > 10_000).all()
+    assert tails.lost_by_boards(seen.frames, 20_000) == len(lost)
 
 
 def test_level_1_and_missing_folders_refuse_stops(nanet):

@@ -372,5 +372,5 @@ def test_separate_cores_for_card_and_boards(machine):
         with pytest.raises(UsageError, match=text):
             placement_of(config)
     machine(4)
-    with pytest.raises(UsageError, match="seven are needed"):
+    with pytest.raises(UsageError, match="7 are needed"):
         placement_of(Config())

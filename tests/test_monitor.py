@@ -23,6 +23,7 @@ from nanet.config.values import page_endpoint
 from nanet.monitor import channels, histograms, link, metrics
 from nanet.monitor.state import State
 from nanet.report.counters import inside
+from nanet.report.output import packets_lost
 
 from nanet import _core, errors
 
@@ -77,7 +78,7 @@ def test_feed_metrics_and_log_are_the_triggers_numbers(running: Running) -> None
             assert all(board["hits_per_s"] == 0 for board in last["boards"])
             assert line == (
                 f"degraded: {result['frames_answered']} frames answered, {result['frames_late']} late, "
-                f"{sum(result['lost'].values())} packets lost, {sum(result['bad_packets'].values())} bad\n"
+                f"{packets_lost(result['lost'])} packets lost, {sum(result['bad_packets'].values())} bad\n"
             )
             check_metrics(families, result)
             assert hello["about"]["config_hash"] == result["config_hash"]

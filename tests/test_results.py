@@ -74,6 +74,19 @@ def test_every_target_names_a_measurement(results: ModuleType) -> None:
         assert all(m["bench"] == goal["bench"] for m in named), goal
 
 
+def test_a_target_by_cause_shows_the_total_of_its_run(
+    results: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = importlib.import_module("results.page")
+    monkeypatch.setattr(page, "RESULTS", tmp_path)
+    goal = {"figure": "late", "target": 0, "sense": "<=", "bench": "trigger", "file": "trigger-*", "scale": 1}
+    goals = [goal | {"key": "late_by_us", "of": "late"}, goal | {"key": "late_by_us"}]
+    (tmp_path / "targets.json").write_text(json.dumps(goals))
+    run = {"name": "trigger-X", "bench": "trigger", "rows": [], "figures": {"late_by_us": 2.0, "late": 22.0}}
+    shown = page.targets([run])
+    assert "|late|≤ 0|2 of 22|**no**|" in shown and "|late|≤ 0|2|**no**|" in shown
+
+
 def test_a_bench_output_is_copied_under_its_name(
     results: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,6 +117,7 @@ def test_stops_and_causes_are_shown_where_a_measurement_has_them(results: Module
     figures = {"rate": 1e7, "events": 5, "lost": 7.0, "late": 5.0}
     causes = {"late_by_us": 2.0, "late_by_stops": 3.0, "late_by_boards": 0.0, "lost_by_us": 1.0}
     causes |= {"lost_by_boards": 6.0, "last_p99_9_over_echo": 1.5, "last_p99_99_over_echo": 2.5}
+    causes |= {"explained_share": 0.0165}
     without = tables.chain([about | {"rows": [], "figures": figures}])
     threads = [
         {"polling": "send", "over_50us_share": 0.25, "longest_us": 45.0},
@@ -112,7 +126,12 @@ def test_stops_and_causes_are_shown_where_a_measurement_has_them(results: Module
     shown = tables.chain([about | {"rows": [stops, *threads], "figures": figures | causes}])
     assert "spinning loop" not in without and "late by us" not in without
     assert "|during the load|" in shown and "|123|" in shown and "|last 1.5 / 2.5|" in shown
-    assert "late by us" in shown and "|H200-x|largest of threads|||456||0.25|||" in shown
+    assert "|H200-x|2|3|0|0.0165|1|6|" in shown and "|H200-x|largest of threads|||456||0.25|||" in shown
+    unwatched = {"polling": "card", "over_50us_share": 0.9, "longest_us": 999.0, "seconds": 0.006}
+    hardly = {"rows": [stops, *threads, unwatched], "figures": figures | causes}
+    assert "|largest of threads|||456||0.25|||" in tables.chain([about | hardly])
+    not_judged = {key: n for key, n in causes.items() if key not in ("late_by_stops", "explained_share")}
+    assert "|H200-x|2|–|0|–|1|6|" in tables.chain([about | {"rows": [], "figures": figures | not_judged}])
     trip = {"mode": "echo", "samples": 9}
     latency = about | {"bench": "latency", "name": "latency-H200-x", "rows": [trip, stops]}
     latency["figures"] = {"p99_9_over_echo": 1.1, "p99_99_over_echo": 1.2} | {

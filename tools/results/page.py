@@ -34,22 +34,26 @@ PAGE = ROOT / "docs" / "results.md"
 
 
 def targets(measurements: Sequence[Measurement]) -> str:
-    """Targets of the project (results/targets.json) against what was reached."""
+    """Targets of the project (results/targets.json) against what was reached; `of`: figure of the total."""
     rows = []
     for goal in json.loads((RESULTS / "targets.json").read_text(encoding="utf-8")):
-        found = [reached(m, goal) for m in measurements if fnmatch(m["name"], goal["file"])]
+        found_in = [m for m in measurements if fnmatch(m["name"], goal["file"])]
+        found = [reached(m, goal) for m in found_in]
         values = [value for value in found if value is not None]
         value = sum(values) if values else None  # a pattern such as fuzz-* adds up
         scaled = value * goal["scale"] if value is not None else None
         met = scaled is not None and (
             scaled <= goal["target"] if goal["sense"] == "<=" else scaled >= goal["target"]
         )
+        shown = number(scaled)
+        if "of" in goal and len(totals := [m["figures"].get(goal["of"]) for m in found_in]) == 1:
+            shown += f" of {number(totals[0])}"
         sense = "≤" if goal["sense"] == "<=" else "≥"
         rows.append(
             [
                 goal["figure"],
                 f"{sense} {goal['target']:g}",
-                number(scaled),
+                shown,
                 "yes" if met else "**no**",
                 f"`{goal['file']}`",
             ]

@@ -62,6 +62,7 @@ def rings(measurements: Sequence[Measurement]) -> str:
 PERCENTILES = ("p50", "p99", "p99_9", "p99_99", "p99_999")
 
 
+WATCHED_S = 0.1  # of a thread, as in nanet.bench.tails
 STAGES = ("gather", "queue", "build", "reconstruct", "post", "send")
 
 
@@ -85,7 +86,8 @@ def _stops(bench: Bench) -> str:
                     "; ".join(f"{name} {number(a)} / {number(b)}" for name, (a, b) in ratios.items()),
                 ]
             )
-        if threads := [row for row in m["rows"] if "polling" in row]:
+        # Of threads that were hardly watched the benchmark has no figures.
+        if threads := [row for row in m["rows"] if "polling" in row and row.get("seconds", 1.0) >= WATCHED_S]:
             longest, share = (
                 number(max(row[key] for row in threads)) for key in ("longest_us", "over_50us_share")
             )
@@ -104,15 +106,30 @@ def _stops(bench: Bench) -> str:
 
 def _by_cause(bench: Bench) -> str:
     """Late frames and losses by cause; empty where no run has them."""
-    keys = ("late_by_us", "late_by_stops", "late_by_boards", "lost_by_us", "lost_by_boards")
+    keys = (
+        "late_by_us",
+        "late_by_stops",
+        "late_by_boards",
+        "explained_share",
+        "lost_by_us",
+        "lost_by_boards",
+    )
     rows = [
-        [m["name"].partition("-")[2], *(number(m["figures"][key]) for key in keys)]
+        [m["name"].partition("-")[2], *(number(m["figures"].get(key)) for key in keys)]
         for m in bench.all
         if "late_by_us" in m["figures"]
     ]
     if not rows:
         return ""
-    head = ["run", "late by us", "by stops", "by the boards", "packets lost by us", "by the boards"]
+    head = [
+        "run",
+        "late by us",
+        "by stops",
+        "by the boards",
+        "explained share",
+        "packets lost by us",
+        "by the boards",
+    ]
     return "\nBy [cause](benchmarks.md#stops-and-late-frames):\n\n" + table(head, rows)
 
 

@@ -47,6 +47,35 @@ NAMES: dict[str, str] = {
 }
 
 
+_CHAIN = ("algorithm", "rate", "device", "card_threads", "board_threads", "batch_us")
+# Name -> options of the command line that it uses.
+OPTIONS: dict[str, tuple[str, ...]] = {
+    "replay": ("runs", "algorithm"),
+    "loopback": ("seconds", "runs", "algorithm"),
+    "latency": ("samples", "algorithm", "device"),
+    "rings": ("seconds", "runs", "algorithm", "events"),
+    "answers": ("algorithm", "events", "device"),
+    "bandwidth": ("seconds", "device"),
+    "kernel": ("algorithm", "device"),
+    "merging": ("runs", "algorithm", "events", "device"),
+    "trigger": ("seconds", "samples", *_CHAIN),
+    "monitor": ("seconds", "samples", "runs", *_CHAIN),
+    "soak": ("seconds", *_CHAIN),
+    "record": ("seconds", *_CHAIN),
+    "card": ("samples",),
+    "stack": ("seconds", "runs", "algorithm"),
+    "cluster": ("runs", "algorithm", "events"),
+    "torus": ("runs",),
+    "unica": ("events",),
+    "fabric": ("seconds", "runs"),
+    "rdma": ("seconds", "runs", "device"),
+    "overload": ("seconds", "runs", "algorithm", "device", "card"),
+    "faults": ("algorithm", "device"),
+    "detector": ("runs", "algorithm", "events"),
+    "rate": ("seconds", "runs", *_CHAIN),
+}
+
+
 @attrs.frozen(kw_only=True)
 class Settings:
     """Command-line settings of a benchmark."""
@@ -72,6 +101,7 @@ class Sheet:
         self._say = say
         self.rows: list[Row] = []  # the full table: flat dictionaries
         self.figures: dict[str, float] = {}  # names of docs/benchmarks.md
+        self.verdict = ""  # a sentence that ends the output
 
     def __call__(self, text: str) -> None:
         """Reports progress."""

@@ -20,6 +20,7 @@ import attrs
 import numpy as np
 
 from nanet.bench.tails import FrameTimes
+from nanet.report.output import DROPPED, lost_by_cause
 from nanet.run.ports import free_ports
 
 POOL_S = 4.0  # of the boards before they send, on a slow host
@@ -45,7 +46,9 @@ class ChainResult:
 
 def losses_of(trigger: dict[str, Any], l0tp: dict[str, Any]) -> dict[str, float]:
     """Everything that keeps a run from being lossless, by name."""
-    found: dict[str, float] = {f"lost.{name}": n for name, n in trigger["lost"].items() if n}
+    found: dict[str, float] = {f"lost.{name}": n for name, n in lost_by_cause(trigger["lost"]).items() if n}
+    # Evidence of a full socket, in messages; their packets are missing.
+    found.update({f"{name}_drops": trigger["lost"][name] for name in DROPPED if trigger["lost"].get(name)})
     found.update({f"bad_packets.{name}": n for name, n in trigger["bad_packets"].items() if n})
     for name in ("frames_late", "frames_overrun", "frames_incomplete"):
         if trigger[name]:
@@ -72,6 +75,7 @@ def run_chain(
     board_options: Sequence[str] = (),
     keep_off: Sequence[int] = (),
     times: bool = False,
+    late_us: float | None = None,
     stops: bool = False,
     links: int = 1,
     truth: Path | None = None,
@@ -80,7 +84,8 @@ def run_chain(
     """Boards -> trigger -> L0TP over loopback, `seconds` of wall clock at `speed`.
 
     rate: events per second of detector time. keep_off: CPUs reserved for the trigger. times: the L0TP
-    also measures the latency from outside, and the result has the times of each frame. stops: the trigger
+    also measures the latency from outside, and the result has the times of each frame. late_us, with times:
+    also the packets lost as late, and those sent so long after their frame's first. stops: the trigger
     records the stops of its polling threads. links: its ports; the boards are distributed over them. truth:
     of write_truth with the same options; None: written here. longest: seconds of sending after which boards
     that cannot hold the speed are stopped; the run is then not lossless.
@@ -90,7 +95,8 @@ def run_chain(
         listen = ",".join(f"127.0.0.1:{port}" for port in mgp)
         ports = ["--listen", listen, "--send", f"127.0.0.1:{mtp}"]
         recorded = ["--stops", str(Path(folder) / "stops")] if stops else []
-        trigger = programs.start("trigger", *ports, *trigger_options, *recorded)
+        lost = ["--late-packets", str(Path(folder) / "lost")] if late_us else []
+        trigger = programs.start("trigger", *ports, *trigger_options, *recorded, *lost)
         os.sched_setaffinity(0, all_cpus - set(keep_off) or all_cpus)  # for the processes started below
         boards = _boards(rate, pad)
         if truth is None:
@@ -103,7 +109,14 @@ def run_chain(
             wait_for_port(port, trigger)
         wait_for_port(mtp, l0tp)
         paced = ["--speed", str(speed), "--duration", str(seconds)]
-        readout = programs.start("readout", "--to", listen, *paced, *boards, *board_options, *stamps)
+        sent_late = (
+            ["--late-packets", str(Path(folder) / "sent_late"), "--late-us", f"{late_us:g}"]
+            if late_us
+            else []
+        )
+        readout = programs.start(
+            "readout", "--to", listen, *paced, *boards, *board_options, *stamps, *sent_late
+        )
         behind = not _sent(readout, seconds, longest)
         time.sleep(1.3)  # the burst has ended and every answer has left
         before = _cpu_s(trigger.pid)
@@ -126,9 +139,18 @@ def run_chain(
 
 
 def _frame_times(folder: Path) -> FrameTimes:
-    """Files `times` and `late` of the programs."""
-    times = np.fromfile(folder / "times", np.uint64).reshape(-1, 2)
-    return FrameTimes(times[:, 0], times[:, 1], np.fromfile(folder / "late", np.uint64))
+    """Files of the programs; `lost` and `sent_late` may be missing."""
+
+    def table(name: str, columns: int) -> np.ndarray:
+        path = folder / name
+        return (np.fromfile(path, np.uint64) if path.exists() else np.zeros(0, np.uint64)).reshape(
+            -1, columns
+        )
+
+    times = table("times", 2)
+    return FrameTimes(
+        times[:, 0], times[:, 1], table("late", 1)[:, 0], table("lost", 2), table("sent_late", 3)
+    )
 
 
 def _boards(rate: float, pad: bool) -> list[str]:

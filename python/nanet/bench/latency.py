@@ -13,6 +13,7 @@ from nanet.bench import Row, Settings, Sheet
 from nanet.bench.tails import ALONE_S, over_echo, spinning
 from nanet.config.sections import MAX_FRAMES
 from nanet.run import host
+from nanet.run.placement import CHAIN_CORES
 from nanet.run.ports import free_ports
 
 PERCENTILES = ("p50", "p90", "p99", "p99_9", "p99_99", "p99_999")
@@ -20,7 +21,6 @@ EVENTS = 16  # 16 + 16 x 72 = 1168 B, the published size
 BYTES = 16 + 72 * EVENTS
 BUSY_DEADLINE_US = 50_000.0  # a later answer counts as lost
 DEADLINE_US = 6_000.0  # on a host with enough cores: few buffers, as on a real-time host
-MANY_CORES = 7
 # Modes of the resident kernel with a mailbox, and its memory.
 MAILBOXES = {"mailbox_pinned": "pinned", "mailbox_gpu": "gpu"}
 PEERS = ("echo", "sockperf")
@@ -41,7 +41,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
     """
     cores = host.cores()
     sender, responder = pins()
-    spare = cores[-1] if len(cores) > MANY_CORES else None
+    spare = cores[-1] if len(cores) > CHAIN_CORES else None
     alone_s = min(ALONE_S, settings.samples / SAMPLES_PER_S)
     with spinning(spare, responder, alone_s, sheet):
         _measure(settings, sheet, sender, responder)
@@ -123,7 +123,7 @@ def through_trigger(
     """
     from nanet import _core
 
-    deadline_us = DEADLINE_US if len(host.cores()) >= MANY_CORES else BUSY_DEADLINE_US
+    deadline_us = DEADLINE_US if len(host.cores()) >= CHAIN_CORES else BUSY_DEADLINE_US
     options: dict[str, Any] = {
         "listen": f"127.0.0.1:{free_ports(1)[0]}",
         "send": f"127.0.0.1:{ping.reply_port}",

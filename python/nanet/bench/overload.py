@@ -28,6 +28,7 @@ from nanet.bench import Settings, Sheet, median
 from nanet.bench.chain import Programs, wait_for_port
 from nanet.bench.receiver import LATE, Answers
 from nanet.errors import UsageError
+from nanet.report.output import packets_lost
 from nanet.run.namespaces import End, Namespaces, available
 from nanet.run.ports import free_ports
 
@@ -115,7 +116,7 @@ def _load(settings: Settings, frames_per_s: float, seconds: float) -> dict[str, 
         / max(elapsed, result["elapsed_s"]),
         "late": result["frames_late"],
         "incomplete": result["frames_incomplete"],
-        "lost": float(sum(result["lost"].values())),
+        "lost": float(packets_lost(result["lost"])),
         "service_us": sum(stages[stage]["p50"] for stage in ("build", "reconstruct", "post")),
         "header_only_p99_ms": stages["header_only"]["p99"] / 1e3,
         "total_p99_ms": stages["total"]["p99"] / 1e3,

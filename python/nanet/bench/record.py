@@ -14,6 +14,7 @@ from pathlib import Path
 
 from nanet.bench import Row, Settings, Sheet
 from nanet.bench.monitor import LEVELS, chain_here, speed_here
+from nanet.report.output import packets_lost
 
 SECONDS = 10.0
 MEMORY = Path("/dev/shm")
@@ -84,7 +85,7 @@ def one(settings: Settings, sheet: Sheet, where: str, folder: Path | None) -> Ro
         "not_written": recorded.get("ring_full", 0) + recorded.get("write_failed", 0),
         "MB_per_s": recorded.get("bytes", 0) / 1e6 / result.readout["elapsed_s"],
         **{f"{level}_us": total[level] for level in LEVELS},
-        "lost": sum(trigger["lost"].values()),
+        "lost": packets_lost(trigger["lost"]),
         "late": trigger["frames_late"],
         "losses": ", ".join(f"{name} {n:g}" for name, n in result.losses.items()) or "none",
     }

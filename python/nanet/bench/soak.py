@@ -28,6 +28,7 @@ from nanet.bench import Row, Settings, Sheet, median
 from nanet.bench.chain import Programs, wait_for_port
 from nanet.bench.monitor import boards_here
 from nanet.bench.trigger import kept_free, links, own_cores, trigger_options
+from nanet.report.output import packets_lost
 from nanet.run import host
 from nanet.run.ports import free_ports, free_tcp_port
 
@@ -187,7 +188,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
         raise RuntimeError("the trigger's account does not close")
     sheet.figures |= {
         "events": result["events_built"],
-        "lost": float(sum(result["lost"].values())),
+        "lost": float(packets_lost(result["lost"])),
         "late": float(result["frames_late"]),
         "bad": float(sum(result["bad_packets"].values())),
         "p50_us": result["latency_us"]["total"]["p50"],
@@ -223,7 +224,7 @@ def look(crowd: Crowd, trigger: int, seconds: float, sheet: Sheet) -> None:
             "garbage": crowd.garbage,
             "frames": crowd.trigger.get("frames_out", 0),
             "late": crowd.trigger.get("frames_late", 0),
-            "lost": sum(crowd.trigger.get("lost", {}).values()),
+            "lost": packets_lost(crowd.trigger.get("lost", {})),
         }
         before = (now, updates)
         rows.append(row)

@@ -14,10 +14,14 @@ import numpy as np
 
 from nanet.bench import Sheet
 from nanet.run import host
+from nanet.run.placement import BOARDS
 
 RATIOS = ("p99_9", "p99_99")
 ALONE_S = 2.0  # of the spinning loop before and after the load, without a spare core
 STOP_NS = 50_000  # shorter stops explain no late frame
+# A card counts the timeout from the kernel's arrival times, converted from another clock.
+MARGIN_NS = 10_000
+WATCHED_S = 0.1  # a thread that was watched for less gets no figures
 FIGURES = (
     "p99_us", "p99_9_us", "p99_99_us", "longest_us", "over_10us_share", "over_50us_share", "over_100us_share",
 )  # fmt: skip
@@ -67,13 +71,16 @@ def spinning(spare: int | None, pinned: int, alone_s: float, sheet: Sheet) -> It
 
 
 def of_threads(threads: Sequence[Mapping[str, Any]], sheet: Sheet) -> list[Stops]:
-    """Stops of the trigger's polling threads (`nanet trigger --stops`); adds a row and figures of each."""
+    """Stops of the trigger's polling threads (`nanet trigger --stops`); adds a row and figures of each.
+
+    A thread that was hardly watched, as one that sleeps or has much work in each pass, gets no figures.
+    """
     found = []
     for thread in threads:
         row = {key: value for key, value in thread.items() if key not in ("thread", "begin", "end")}
         sheet.rows.append({"polling": thread["thread"], **row})
         name = thread["thread"].replace(" ", "_")
-        for figure in ("over_50us_share", "longest_us"):
+        for figure in ("over_50us_share", "longest_us") if thread["seconds"] >= WATCHED_S else ():
             sheet.figures[f"stops_{name}_{figure}"] = thread[figure]
         found.append(Stops(*(np.array(thread[key], np.int64) for key in ("begin", "end"))))
     return found
@@ -87,11 +94,17 @@ def _alone(probe: Any, seconds: float) -> None:
 
 @attrs.frozen
 class FrameTimes:
-    """Send times of each frame of a run, CLOCK_MONOTONIC ns, 0: not sent; numbers of the late frames."""
+    """Send times of each frame of a run, CLOCK_MONOTONIC ns, 0: not sent; numbers of the late frames.
+
+    lost: frame and board of each packet lost as late. sent_late: frame, board, and ns from the frame's first
+    send to the end of the call that sent the board's packets, of late calls.
+    """
 
     first: np.ndarray
     last: np.ndarray
     late: np.ndarray
+    lost: np.ndarray = attrs.field(factory=lambda: np.zeros((0, 2), np.uint64))
+    sent_late: np.ndarray = attrs.field(factory=lambda: np.zeros((0, 3), np.uint64))
 
 
 @attrs.frozen(kw_only=True)
@@ -112,14 +125,15 @@ class Limits:
 class Causes:
     """Late frames by cause, and lost packets that the boards sent late.
 
-    explained_share: share of all frames for which a stop or the boards would explain a late answer.
+    explained_share: share of all frames for which a stop or the boards would explain a late answer. It and
+    by_stops are None where stops are not judged.
     """
 
     by_us: int
-    by_stops: int
+    by_stops: int | None
     by_boards: int
     lost_by_boards: int
-    explained_share: float
+    explained_share: float | None
 
 
 def due_times(first: np.ndarray, frame_ns: float) -> np.ndarray:
@@ -147,26 +161,35 @@ def _largest_ahead(values: np.ndarray, frames: int) -> np.ndarray:
     return largest
 
 
-def causes(frames: FrameTimes, threads: Sequence[Stops], limits: Limits, late: int, lost_late: int) -> Causes:
+def lost_by_boards(frames: FrameTimes, timeout: int) -> int:
+    """Packets lost as late whose board sent them later than the timeout, ns, after their frame's first."""
+    late = frames.sent_late[frames.sent_late[:, 2].astype(np.int64) > timeout - MARGIN_NS]
+    sent, lost = (table[:, 0] * BOARDS + table[:, 1] for table in (late, frames.lost))
+    return int(np.isin(lost, sent).sum())
+
+
+def causes(
+    frames: FrameTimes, threads: Sequence[Stops] | None, limits: Limits, late: int, lost_late: int
+) -> Causes:
     """Late frames of a run by cause: the rule of docs/benchmarks.md, Stops and late frames.
 
-    threads: stops of the spinning loop and of the trigger's threads. late, lost_late: frames late and packets
-    lost as late, by the trigger.
+    threads: stops of the spinning loop and of the trigger's threads; None: not judged. late, lost_late:
+    frames late and packets lost as late, by the trigger.
     """
     first, last = frames.first.astype(np.int64), frames.last.astype(np.int64)
     due = due_times(first, limits.frame)
     sent = (first > 0) & (last > 0)
     # A send time is read before the call that sends: a stop in the call shows in the frames after it.
     behind = _largest_ahead(np.where(sent, last - due, 0), limits.together)
-    apart = _largest_ahead(np.where(sent, last - first, 0), limits.together)
     by_boards = behind > limits.timeout + limits.gathered
-    by_stops = meets(due, np.maximum(first, due) + limits.deadline, threads) & ~by_boards & sent
+    by_stops = meets(due, np.maximum(first, due) + limits.deadline, threads or []) & ~by_boards & sent
     found = frames.late[frames.late < len(first)].astype(np.int64)
+    explained = float((by_stops | by_boards)[sent].mean()) if sent.any() else 0.0
     stopped, held = int(by_stops[found].sum()), int(by_boards[found].sum())
     return Causes(
         by_us=late - stopped - held,
-        by_stops=stopped,
+        by_stops=None if threads is None else stopped,
         by_boards=held,
-        lost_by_boards=min(lost_late, int((apart > limits.timeout).sum())),
-        explained_share=float((by_stops | by_boards)[sent].mean()) if sent.any() else 0.0,
+        lost_by_boards=min(lost_late, lost_by_boards(frames, limits.timeout)),
+        explained_share=None if threads is None else explained,
     )

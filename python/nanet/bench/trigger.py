@@ -3,15 +3,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from nanet.bench import Row, Settings, Sheet
 from nanet.bench.chain import ChainResult, run_chain
 from nanet.bench.latency import EVENTS, PERCENTILES, pins
 from nanet.bench.overload import FRAME_S
-from nanet.bench.tails import ALONE_S, Limits, causes, of_threads, over_echo, spinning
+from nanet.bench.tails import ALONE_S, MARGIN_NS, Limits, causes, of_threads, over_echo, spinning
+from nanet.config.sections import DEFAULT_TIMEOUT_US, REAL_TIME_TIMEOUT_US
+from nanet.report.output import DROPPED, packets_lost
+from nanet.report.tables import count
 from nanet.run import host
-from nanet.run.placement import BUFFERS, CATCH_UP, DEADLINE_US, TRAINS_US, Placement
+from nanet.run.placement import BUFFERS, CATCH_UP, CHAIN_CORES, DEADLINE_US, TRAINS_US, Placement
 
 SECONDS = 20.0
+OVERLOAD_SHARE = 0.01  # of late frames; fewer may be stops
 STAGES = ("gather", "queue", "build", "reconstruct", "post", "send", "total")
 
 
@@ -64,6 +71,14 @@ def echo_pins(settings: Settings) -> tuple[int, int]:
     return pins()
 
 
+def timeout_us(settings: Settings) -> float:
+    """Timeout of a frame: with reserved cores the placement's, else the host's default."""
+    placed = placement(settings)
+    if placed.card:
+        return placed.timeout_us
+    return REAL_TIME_TIMEOUT_US if host.fit_for_real_time()[0] else DEFAULT_TIMEOUT_US
+
+
 def limits(settings: Settings, result: ChainResult) -> Limits:
     """Times of a run, for its late frames."""
     gathered = settings.batch_us
@@ -99,7 +114,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
     """One run; latency by stage, and from first and last packet to the arrival of the answer.
 
     Beside it: the bare echo, and the stops of a spinning loop and of the trigger's polling threads. Late
-    frames and losses by cause.
+    frames and losses by cause. Without a spare core, stops are not judged, and their figures are left out.
     """
     seconds = settings.seconds or SECONDS
     _echo(settings, seconds, sheet)
@@ -108,6 +123,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
     triggers, boards, kept, ports = (
         trigger_options(settings), when_due(settings), kept_free(settings), links(settings),
     )  # fmt: skip
+    late_us = timeout_us(settings) - MARGIN_NS * 1e-3
     pinned, spare = (own_cores(settings) or [pins()[1]])[0], spare_core(settings)
     with spinning(spare, pinned, min(ALONE_S, seconds / 2), sheet) as stops:
         result = run_chain(
@@ -119,6 +135,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
             board_options=boards,
             keep_off=kept,
             times=True,
+            late_us=late_us,
             stops=True,
             links=ports,
         )
@@ -128,7 +145,7 @@ def run(settings: Settings, sheet: Sheet) -> None:
     sheet.rows += [{"latency": f"l0tp {name}", **outside[name]} for name in ("from_last", "from_first")]
     sheet.rows += [{"latency": f"trigger {name}", **inside[name]} for name in STAGES]
     figures = sheet.figures
-    lost, late = sum(result.trigger["lost"].values()), result.trigger["frames_late"]
+    lost, late = packets_lost(result.trigger["lost"]), result.trigger["frames_late"]
     figures |= {
         "rate": settings.rate,
         "events": result.trigger["events_built"],
@@ -143,18 +160,38 @@ def run(settings: Settings, sheet: Sheet) -> None:
         figures |= over_echo(figures, f"{short}_", f"{short}_")
     assert result.frames is not None
     threads = of_threads(result.stops, sheet)
-    # Without a spare core, other threads of the chain stop the trigger's.
-    counted = [] if spare is None else [stops, *threads]
+    # Without a spare core, other threads of the chain stop the trigger's: stops are not judged.
+    counted = None if spare is None else [stops, *threads]
     of = causes(result.frames, counted, limits(settings, result), late, result.trigger["lost"]["late"])
     figures |= {
         "late_by_us": float(of.by_us),
-        "late_by_stops": float(of.by_stops),
         "late_by_boards": float(of.by_boards),
         "lost_by_us": float(lost - of.lost_by_boards),
         "lost_by_boards": float(of.lost_by_boards),
-        "explained_share": of.explained_share,
     }
+    if of.by_stops is not None and of.explained_share is not None:
+        figures |= {"late_by_stops": float(of.by_stops), "explained_share": of.explained_share}
     sheet.rows.append(summary(settings, result))
+    sheet.verdict = verdict(result.trigger, board_threads(settings))
+
+
+def verdict(result: Mapping[str, Any], sending: int) -> str:
+    """Sentence on an overloaded host: evidence and remedies; empty if it kept up.
+
+    result: of the trigger. sending: threads of the boards.
+    """
+    drops = sum(result["lost"].get(name, 0) for name in DROPPED)
+    share = result["frames_late"] / max(result["frames_in"], 1)
+    evidence = [f"the kernel dropped {count(drops)} messages from full sockets"] if drops else []
+    if share > OVERLOAD_SHARE:
+        evidence.append(f"{share:.1%} of the frames were late")
+    if not evidence:
+        return ""
+    fewer = ", --board-threads 1" if sending > 1 else ""
+    return (
+        f"overloaded: {' and '.join(evidence)}: try a lower --rate{fewer}, or a host with {CHAIN_CORES} "
+        "cores or more; nanet bench loopback measures the largest rate of this one"
+    )
 
 
 def _echo(settings: Settings, seconds: float, sheet: Sheet) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import math
 import os
 import sys
 import time
@@ -108,7 +109,13 @@ class _Flags:
 
 
 class _Command(_Flags, TyperCommand):
-    pass
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the command. UsageError for a number that is not finite: NaN passes every range."""
+        for option in self.params:
+            value = ctx.params.get(option.name)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise UsageError(f"{option.opts[0]} {value:g}: give a finite number")
+        return super().invoke(ctx)
 
 
 class _Group(_Flags, TyperGroup):

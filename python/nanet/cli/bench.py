@@ -14,13 +14,14 @@ import attrs
 import typer
 
 from nanet import __version__
-from nanet.bench import NAMES, Row, Settings, Sheet, provenance
+from nanet.bench import NAMES, OPTIONS, Row, Settings, Sheet, provenance
 from nanet.cli.options import JsonFile
 from nanet.config.sections import Card, names_a_plugin
 from nanet.errors import UsageError, describe_os_error, near
 from nanet.report.output import check_writable, console, write_json
 from nanet.run import host
 from nanet.run.core_options import executor, load_algorithm
+from nanet.run.placement import BOARDS, MANY_CPUS, too_few_cores
 from nanet.run.process import interruptible
 
 MOST_COLUMNS = 9
@@ -39,14 +40,21 @@ CARDS: tuple[str, ...] = attrs.fields(Card).card.metadata["choices"]
 WHAT = " ".join(f"{name}: {what}" for name, what in NAMES.items())
 
 
+def _of(option: str) -> str:
+    """Benchmarks that use an option."""
+    return ", ".join(name for name, used in OPTIONS.items() if option in used)
+
+
 def bench(
+    ctx: typer.Context,
     name: Annotated[str, typer.Argument(help=WHAT, show_default=False)],
     seconds: Annotated[
-        float,
-        typer.Option("--seconds", min=0.0, help="Length of each (final) run; 0: the benchmark's default."),
-    ] = 0.0,
+        float | None,
+        typer.Option("--seconds", help="Length of each (final) run. [default: the benchmark's]"),
+    ] = None,
     samples: Annotated[
-        int, typer.Option("--samples", min=1000, max=16_000_000, help="Round trips (latency).")
+        int,
+        typer.Option("--samples", min=1000, max=16_000_000, help=f"Round trips ({_of('samples')})."),
     ] = 200_000,
     runs: Annotated[int, typer.Option("--runs", min=1, help="Runs in a row; passes of replay.")] = 3,
     algorithm: Annotated[
@@ -69,7 +77,7 @@ def bench(
     ] = None,
     rate: Annotated[
         float,
-        typer.Option("--rate", min=1e3, max=100e6, help="Events per second (trigger; rate: the first)."),
+        typer.Option("--rate", min=1e3, max=100e6, help=f"Events per second ({_of('rate')}: the first)."),
     ] = 10e6,
     device: Annotated[
         str, typer.Option("--device", help="As in `nanet trigger`; for every benchmark with a GPU.")
@@ -81,7 +89,8 @@ def bench(
             "--card-threads",
             min=0,
             max=10,
-            help="As in `nanet trigger`, on separate cores if the host has enough (trigger, rate).",
+            help="As in `nanet trigger`, on separate cores if the host has enough "
+            f"({_of('card_threads')}); 0: what the host permits.",
         ),
     ] = 0,
     board_threads: Annotated[
@@ -90,7 +99,8 @@ def bench(
             "--board-threads",
             min=0,
             max=4,
-            help="As in `nanet readout --threads` (trigger, rate); 0: 4 where there are 12 CPUs, else 1.",
+            help=f"As in `nanet readout --threads` ({_of('board_threads')}); 0: {BOARDS} where there are "
+            f"{MANY_CPUS} CPUs, else 1.",
         ),
     ] = 0,
     batch_us: Annotated[
@@ -106,12 +116,15 @@ def bench(
     """Benchmarks of this machine, each with a peer or a limit measured in the same run."""
     if name not in NAMES:
         raise UsageError(f"bench {name}: must be one of {', '.join(NAMES)}")
+    if seconds is not None and seconds <= 0:
+        raise UsageError(f"--seconds {seconds:g}: give seconds above 0, or leave it out for the default")
     if plots is not None and name not in PLOTS:
         raise UsageError(f"--plots {plots}: bench {name} draws no figures; {', '.join(PLOTS)} do")
     if card not in CARDS:
         raise UsageError(f"--card {card}: must be one of {', '.join(CARDS)}")
     if card != Settings().card and name != "overload":
         raise UsageError(f"--card {card}: bench {name} has no choice of cards; overload has")
+    check_used(name, ctx)
     if algorithm is not None:
         _known(algorithm)
         if name not in PROGRAMS:  # these start programs that load the plug-in file themselves
@@ -131,7 +144,7 @@ def bench(
     sheet, trouble = Sheet(say), ""
     try:
         settings = Settings(
-            seconds=seconds,
+            seconds=seconds or 0.0,
             samples=samples,
             runs=runs,
             algorithm=algorithm or Settings().algorithm,
@@ -144,6 +157,8 @@ def bench(
             board_threads=board_threads,
             batch_us=batch_us,
         )
+        if refused := too_few_cores(card_threads):
+            say(f"--card-threads {card_threads}: {refused}")
         with interruptible():
             module.run(settings, sheet)
     except KeyboardInterrupt:
@@ -160,7 +175,11 @@ def bench(
         "rows": sheet.rows,
         "figures": sheet.figures,
     }
+    if sheet.verdict:
+        result["verdict"] = sheet.verdict
     _print(out, sheet.rows, sheet.figures)
+    if sheet.verdict:
+        out.print(f"[yellow]{sheet.verdict}[/]", highlight=False, soft_wrap=True)
     if trouble:
         write_json(result | {"trouble": trouble}, json_file)
         out.print(f"[red]bench {name}: {trouble}; the results are incomplete[/]")
@@ -177,6 +196,19 @@ def bench(
                 loop_plots.write(name, sheet.rows, Path(plots))
         out.print(f"figures in {plots}", markup=False)
     write_json(result, json_file)
+
+
+def check_used(name: str, ctx: typer.Context) -> None:
+    """UsageError for an option on the command line that the benchmark does not use."""
+    flags = {option.name: option.opts[0] for option in ctx.command.params if option.name}
+    for option in sorted({option for used in OPTIONS.values() for option in used} - set(OPTIONS[name])):
+        source = ctx.get_parameter_source(option)
+        if source is not None and source.name == "COMMANDLINE":
+            takes = ", ".join(flags[used] for used in OPTIONS[name])
+            value = ctx.params[option]
+            shown = f"{value:g}" if isinstance(value, float) else value
+            text = f"{flags[option]} {shown}: bench {name} does not use it"
+            raise UsageError(f"{text}: leave it out; it takes {takes}")
 
 
 def _known(algorithm: str) -> None:

@@ -17,7 +17,7 @@ from nanet.config.sections import (
     REAL_TIME_TIMEOUT_US,
 )
 from nanet.report.output import check_writable, console, write_json
-from nanet.run import gpu_path, host, mailbox, nic, tuning
+from nanet.run import gpu_path, host, mailbox, nic, placement, tuning
 
 
 def examine(pinned: list[int]) -> dict[str, Any]:
@@ -37,6 +37,7 @@ def examine(pinned: list[int]) -> dict[str, Any]:
         "advice": [
             {"name": r.name, "fit": r.fit, "found": r.found, "remedy": "" if r.fit else r.remedy}
             for r in (
+                placement.chain_reason(),
                 host.memory_reason(),
                 *host.gpu_reasons(),
                 *gpu_path.reasons(gpu_paths),

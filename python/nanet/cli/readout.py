@@ -25,6 +25,7 @@ from nanet.run.final_trigger import refuse_final_options
 from nanet.run.process import status_writer, stop_signals
 
 POLL_S = 0.1
+LATE_US = 100.0
 # Of the sends. A busy kernel reports some refusals late, one for several packets.
 REFUSED_SHARE = 0.5
 
@@ -48,6 +49,18 @@ def readout(
             "--times", metavar="FILE", help="Share the send times in this file, for l0tp's latency."
         ),
     ] = None,
+    late_packets: Annotated[
+        str | None,
+        typer.Option(
+            "--late-packets",
+            metavar="FILE",
+            help="Write the packets sent --late-us after their frame's first: u64 frame, board, ns.",
+        ),
+    ] = None,
+    late_us: Annotated[
+        float | None,
+        typer.Option("--late-us", metavar="X", help="Least lateness of --late-packets. [default: 100]"),
+    ] = None,
     truth: Annotated[
         str | None,
         typer.Option("--truth", metavar="FILE", help="Write the truth of the events to this Parquet file."),
@@ -63,7 +76,8 @@ def readout(
     """
     from nanet import _core
 
-    check_writable(json=json_file, truth=truth)
+    check_writable(json=json_file, truth=truth, late_packets=late_packets)
+    check_late(late_packets, late_us, times)
     if pcap and truth:
         raise UsageError(f"--truth {truth}: the truth of a capture is the file from `nanet generate --truth`")
     section = config[Readout]
@@ -82,6 +96,7 @@ def readout(
         "pin": usable_cpus("readout.pin", section.pin),
         "keep_truth": truth is not None,
         "times": times or "",
+        "late_us": (LATE_US if late_us is None else late_us) if late_packets else 0.0,
         "detector": of_core,
         **final_settings(config[Final]),
     }
@@ -112,6 +127,8 @@ def readout(
         result = core.result()
         if status:
             status.write({"result": result, "histograms": histograms(core)})
+        if late_packets:
+            core.late_sends().tofile(late_packets)
     result["host"] = host.describe()
     print_result(out, result, settings)
     write_json(result, json_file)
@@ -119,6 +136,18 @@ def readout(
         log.line("error", "error", message=trouble)
         print(f"nanet: {trouble}", file=sys.stderr)
         raise typer.Exit(1)
+
+
+def check_late(late_packets: str | None, late_us: float | None, times: str | None) -> None:
+    """UsageError for a list of late packets without a limit or send times, and a limit without a list."""
+    if late_us is not None and not late_packets:
+        raise UsageError(f"--late-us {late_us:g} without --late-packets: give --late-packets FILE")
+    if late_us is not None and late_us <= 0:
+        raise UsageError(f"--late-us {late_us:g}: give microseconds above 0")
+    if late_packets and not times:
+        raise UsageError(
+            f"--late-packets {late_packets}: needs the send times of the frames: give --times FILE"
+        )
 
 
 def final_settings(final: Final) -> dict[str, Any]:

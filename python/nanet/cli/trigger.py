@@ -37,7 +37,12 @@ BOARDS = (0, 512, 1024, 1536, PM_COUNT)  # first PM of each of NA62's boards, an
 
 
 def check(
-    config: Config, json_file: str | None, status_file: str | None, loop: str | None, stops: str | None
+    config: Config,
+    json_file: str | None,
+    status_file: str | None,
+    loop: str | None,
+    stops: str | None,
+    late_packets: str | None,
 ) -> None:
     """Opens all that a run opens, and reports it, with the real-time settings. UsageError: as in a run.
 
@@ -46,9 +51,9 @@ def check(
     from nanet import _core
     from nanet.monitor.link import check_address
 
+    check_lists(config, stops, late_packets)
     if config[Trigger].input == "mep":
         check_level1(config)
-        check_no_stops(stops)
         settings = core_options(config)
         with starting():
             _core.Level1({**settings, "listen": settings["listen"].rpartition(":")[0] + ":0"})
@@ -57,7 +62,13 @@ def check(
     settings, card = trigger_settings(config), config[Card]
     realtime.check_pinning(config[RealTime], settings)
     burst_report = config[Trigger].burst_report or None
-    check_writable(json=json_file, keep_bad=card.keep_bad or None, burst_report=burst_report, stops=stops)
+    check_writable(
+        json=json_file,
+        keep_bad=card.keep_bad or None,
+        burst_report=burst_report,
+        stops=stops,
+        late_packets=late_packets,
+    )
     check_folder("--record", card.record)
     check_address(config[Monitor].monitor)
     host = settings["listen"].rpartition(":")[0]
@@ -100,13 +111,21 @@ def trigger(
             "--stops", metavar="FILE", help="Write the stops of the card's polling threads, as JSON."
         ),
     ] = None,
+    late_packets: Annotated[
+        str | None,
+        typer.Option(
+            "--late-packets",
+            metavar="FILE",
+            help="Write the packets of closed frames: u64 frame over the run, board.",
+        ),
+    ] = None,
 ) -> None:
     """The trigger processor: MGP packets in, primitives out, until stopped (Ctrl-C or SIGTERM)."""
     from nanet import _core
 
-    check_writable(json=json_file, stops=stops)
+    check_writable(json=json_file, stops=stops, late_packets=late_packets)
+    check_lists(config, stops, late_packets)
     if config[Trigger].input == "mep":
-        check_no_stops(stops)
         level1(config, json_file, status_file)
         return
     settings = trigger_settings(config)
@@ -147,6 +166,9 @@ def trigger(
             )  # fmt: skip
         if stops:
             write_stops(core.stops(), stops)
+        if late_packets:
+            packets: Any = core.late_packets()
+            packets.tofile(late_packets)
     result["host"] = host.describe()
     result["real_time"] = settings["real_time"]
     from nanet.report.tables import print_result
@@ -164,10 +186,16 @@ def trigger(
         raise typer.Exit(1)
 
 
-def check_no_stops(stops: str | None) -> None:
-    """UsageError for --stops with level 1, whose thread sleeps when idle."""
-    if stops:
+def check_lists(config: Config, stops: str | None, late_packets: str | None) -> None:
+    """UsageError for --stops and --late-packets where there are no polling threads or no frames of a card."""
+    card, level1 = config[Card], config[Trigger].input == "mep"
+    if stops and level1:  # its thread sleeps when idle
         raise UsageError("--stops with trigger.input = 'mep': level 1 has no polling threads: leave it out")
+    if late_packets and level1:
+        raise UsageError("--late-packets with trigger.input = 'mep': level 1 has no frames: leave it out")
+    for key, value in (("card.gather", card.gather), ("card.type", card.card)):
+        if late_packets and value in ("packets", "gateware"):
+            raise UsageError(f"--late-packets with {key} = {value!r}: no list of late packets: leave it out")
 
 
 def write_stops(threads: list[dict[str, Any]], path: str) -> None:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from nanet.monitor.channels import judge
-from nanet.report.output import account_closes
+from nanet.report.output import account_closes, packets_lost
 
 SILENT_S = 5.0  # silence after which the trigger counts as lost
 HISTORY, HISTORY_S = 1200, 0.25  # points of the rate series, and their spacing: five minutes
@@ -155,5 +155,5 @@ class State:
 
 
 def lost(snapshot: Mapping[str, Any]) -> int:
-    """Packets lost, sum of all reasons."""
-    return sum(int(value) for value in snapshot["lost"].values())
+    """Packets lost, each once."""
+    return packets_lost(snapshot["lost"])

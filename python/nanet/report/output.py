@@ -189,6 +189,25 @@ IDENTITIES: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 
 
+# Packets that the kernel drops are among `missing`, too. One count may stand for a train of packets.
+DROPPED = ("socket_overflow", "ring_overflow")
+
+
+def lost_by_cause(lost: Mapping[str, int]) -> dict[str, int]:
+    """Packets of a result's `lost` by cause, each packet once: drops of the kernel are `missing`.
+
+    No later sequence number shows the packets missing at the end of a run; then the drops may be more.
+    """
+    causes = {name: int(n) for name, n in lost.items() if name not in DROPPED}
+    dropped = sum(int(lost.get(name, 0)) for name in DROPPED)
+    return causes | {"missing": max(causes.get("missing", 0), dropped)}
+
+
+def packets_lost(lost: Mapping[str, int]) -> int:
+    """Packets of a result's `lost`, each once."""
+    return sum(lost_by_cause(lost).values())
+
+
 def term(result: Mapping[str, Any], name: str) -> int:
     """Value of a term of the account: a key, `object.key`, or `object.*` for the sum of an object."""
     head, _, tail = name.partition(".")

@@ -16,7 +16,7 @@ from nanet.detector import load_or_default
 from nanet.errors import UsageError, describe_os_error
 from nanet.report.final import decisions_line, loop_line
 from nanet.report.neighbours import l0tp_rows, readout_rows
-from nanet.report.output import account, account_closes, plain
+from nanet.report.output import account, account_closes, packets_lost, plain
 from nanet.report.tables import (
     CARD_CYCLE_NS,
     PERCENTILES,
@@ -96,7 +96,7 @@ def render(run: Run) -> str:
 def verdicts(run: Run) -> list[tuple[bool, str]]:
     """Checks of the run: (passed, text)."""
     result, l0tp = run.trigger, run.l0tp
-    late, lost = result["frames_late"], sum(result["lost"].values())
+    late, lost = result["frames_late"], packets_lost(result["lost"])
     bad = sum(result["bad_packets"].values())
     total = result.get("latency_us", {}).get("total", {})
     closes = account_closes(result)

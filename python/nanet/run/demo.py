@@ -45,6 +45,7 @@ from nanet.report.final import (
     default_card_latency_us,
     default_latency_us,
 )
+from nanet.report.output import packets_lost
 from nanet.run import host
 from nanet.run.core_options import check_latency, load_algorithm
 from nanet.run.links import ForwarderLink, NetemLink, netem_available
@@ -549,7 +550,7 @@ class Chain:
             part.replace(self.folder / "loop.json")
         moving = not self.series or snapshot["events_built"] > self.series[-1]["events"]
         if snapshot["packets_in"] and moving:
-            lost = snapshot["frames_late"] + sum(snapshot["lost"].values())
+            lost = snapshot["frames_late"] + packets_lost(snapshot["lost"])
             self.series.append({"t": status["t"], "events": snapshot["events_built"], "lost": lost})
 
     def sending(self) -> bool:

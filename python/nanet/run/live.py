@@ -14,6 +14,7 @@ from rich.text import Text
 
 from nanet.report.counters import HARMLESS
 from nanet.report.final import closed_loop, loop_line
+from nanet.report.output import packets_lost
 from nanet.report.tables import (
     CARD_CYCLE_NS,
     STAGES,
@@ -264,7 +265,7 @@ def numbers_line(snapshot: Mapping[str, Any], events_per_s: float | None) -> str
     """Rate, latency and losses in one line."""
     total = snapshot.get("latency_us", {}).get("total", {})
     total = total if total.get("n") else {}  # no measurement yet
-    lost = sum(snapshot.get("lost", {}).values())
+    lost = packets_lost(snapshot.get("lost", {}))
     return (
         f"{_rate(events_per_s)} events  "
         f"p50 {microseconds(total.get('p50'))}  p99.9 {microseconds(total.get('p99_9'))}  "

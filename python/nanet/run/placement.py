@@ -11,6 +11,9 @@ from nanet.errors import UsageError
 from nanet.run import host
 
 BOARDS = 4
+# Cores for the chain on one host with separate threads of the card: three, or six; four are left to the rest.
+OTHERS = 4
+CHAIN_CORES, FULL_CORES = 3 + OTHERS, 14
 MANY_CPUS = 12  # enough for one thread per board beside the other threads of the chain
 # Real-time values (docs/formats.md, Clocks) on any host, since the threads have separate cores. A thread of
 # the boards suspended by the host is no silent board: the trigger waits as long as the deadline permits.
@@ -35,8 +38,8 @@ class Placement:
         """The last cores for the card, those before for the boards; 0 threads: what the host permits."""
         cores = host.cores()
         # Three sustain 10 MHz but cannot catch up; six give one reading thread per link.
-        threads = card_threads or (6 if len(cores) >= 14 else 3 if len(cores) >= 7 else 0)
-        card = cores[-threads:] if 0 < threads <= len(cores) - 4 else []
+        threads = card_threads or (6 if len(cores) >= FULL_CORES else 3 if len(cores) >= CHAIN_CORES else 0)
+        card = cores[-threads:] if 0 < threads <= len(cores) - OTHERS else []
         sending = board_threads or (BOARDS if len(host.cpus()) >= MANY_CPUS else 1)
         taken = set().union(*(host.siblings(cpu) for cpu in card))
         left = [cpu for cpu in cores if cpu not in taken]
@@ -74,6 +77,26 @@ class Placement:
         return self.board_options(TRAINS_US if self.board_threads == 1 else 0.0)
 
 
+def too_few_cores(card_threads: int) -> str:
+    """Why the card of a chain on this host gets one thread instead of `card_threads`; empty: it gets them."""
+    cores, needed = len(host.cores()), card_threads + OTHERS
+    if card_threads < 2 or cores >= needed:
+        return ""
+    return f"the card gets one thread: separate cores for it need {needed} cores, this host has {cores}"
+
+
+def chain_reason() -> host.Reason:
+    """Whether the whole chain fits on this host with separate cores, as benchmarks and demo run it."""
+    cores = len(host.cores())
+    return host.Reason(
+        "cores for the whole chain",
+        cores >= CHAIN_CORES,
+        f"{cores} usable",
+        f"nanet bench and nanet demo run trigger, boards and L0TP on one host: {CHAIN_CORES} cores for three "
+        f"threads of the card, {FULL_CORES} for six; a trigger alone needs {host.MIN_CPUS}",
+    )
+
+
 def placement_of(config: Config) -> Placement:
     """Separate cores for the threads of card and boards, set in `config` where it leaves them open."""
     demo, card = config[Demo], config[Card]
@@ -86,7 +109,10 @@ def placement_of(config: Config) -> Placement:
             raise UsageError(f"demo.cores = 'own' with {text}: leave one of them out")
     placement = Placement.of_host(card.card_threads if card.card_threads > 1 else 0)
     if not placement.card:
-        raise UsageError("demo.cores = 'own': this host has too few cores, seven are needed; leave it out")
+        raise UsageError(
+            f"demo.cores = 'own': this host has {len(host.cores())} usable cores, {CHAIN_CORES} are needed; "
+            "leave it out"
+        )
     config.set(
         Card,
         card_threads=len(placement.card),

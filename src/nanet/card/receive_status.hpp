@@ -27,13 +27,26 @@ class ReceiveStatus {
   // All bursts begun, in order; at most most_bursts.
   const std::vector<BurstBase>& bursts() const noexcept { return bases_; }
 
+  struct LatePacket {
+    std::uint64_t n, board;  // frame number, from 0 over the run
+  };
+  // Packets of closed frames (lost.late), in order; at most most_late. Read after the run. Gather mode
+  // `frame` of software datapaths only.
+  const std::vector<LatePacket>& late_packets() const noexcept { return late_; }
+
  protected:
+  // Does not allocate: packets beyond the vector's capacity are not recorded.
+  void note_late(const LatePacket& packet) noexcept {
+    if (late_.size() < late_.capacity()) late_.push_back(packet);
+  }
   // Does not allocate: bursts beyond the vector's capacity are not recorded.
   void note_burst(const BurstBase& burst) noexcept {
     if (bases_.size() < bases_.capacity()) bases_.push_back(burst);
   }
   static constexpr std::size_t most_bursts = 1 << 16;
+  static constexpr std::size_t most_late = 1 << 18;
   std::vector<BurstBase> bases_;
+  std::vector<LatePacket> late_;
   FrameObserver* observer_ = nullptr;
   BurstObserver* burst_observer_ = nullptr;
 };

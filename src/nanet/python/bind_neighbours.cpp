@@ -134,6 +134,7 @@ readout::ReadoutOptions readout_options(const nb::dict& given) {
   options.take("fault_markers", o.faults.markers);
   options.take("delay_frames", o.faults.delay_frames);
   options.take("times", o.times);
+  options.take("late_us", o.late_us);
   options.take("segmentation", o.segmentation);
   options.take("spin", o.spin);
   options.take("batch_us", o.batch_us);
@@ -500,8 +501,7 @@ nb::dict merged(const nb::object& options, const nb::kwargs& keywords) {
 void bind_neighbours(nb::module_& m) {
   nb::class_<readout::Readout>(
       m, "Readout",
-      "The emulated boards. Options as a dictionary or keywords; ValueError and OSError name the "
-      "faulty option.")
+      "The emulated boards. Options as a dictionary or keywords; ValueError, OSError name the faulty one.")
       .def(
           "__init__",
           [](readout::Readout* self, const nb::object& given, const nb::kwargs& keywords) {
@@ -519,8 +519,7 @@ void bind_neighbours(nb::module_& m) {
                    })
       .def("join", &join<readout::Readout>, "timeout"_a = nb::none(),
            nb::call_guard<nb::gil_scoped_release>(),
-           "Waits for the threads, at most so many seconds; True when they have ended. Raises what one died "
-           "of.")
+           "Waits at most so many seconds for the threads; True when they have ended. Raises their error.")
       .def("snapshot", &readout_snapshot, "What has been sent so far: the keys of the JSON.")
       .def("result", &readout_snapshot, "The same, once it has ended.")
       .def(
@@ -536,6 +535,14 @@ void bind_neighbours(nb::module_& m) {
             return d;
           },
           "In final mode: slack and lateness of the triggers, name -> (upper edges in us, counts).")
+      .def(
+          "late_sends",
+          [](const readout::Readout& self) {
+            std::vector<std::uint64_t> rows;
+            for (const auto& s : self.late_sends()) rows.insert(rows.end(), {s.frame, s.board, s.after_ns});
+            return column(rows);
+          },
+          "With late_us, after join(): frame, board, ns from the frame's first send to the call's end; flat.")
       .def("truth", &readout_truth, "Columns of the pool's truth (keep_truth), particle as a number.");
 
   nb::class_<l0tp::L0tp>(

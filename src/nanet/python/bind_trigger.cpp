@@ -107,6 +107,14 @@ struct PyTrigger {
   trigger::Trigger core;
 };
 
+// Packets of closed frames: frame and board of each.
+nb::object late_packets(const trigger::Trigger& core) {
+  std::vector<std::uint64_t> rows;
+  for (const auto& packet : core.late_packets()) rows.insert(rows.end(), {packet.n, packet.board});
+  const std::size_t packets = rows.size() / 2;
+  return column(std::move(rows), {packets, 2});
+}
+
 // Stops of the card's polling threads, a dictionary each; empty: not recorded.
 nb::list polling_stops(const stats::PollingThreads* threads) {
   nb::list all;
@@ -312,6 +320,10 @@ void bind_trigger(nb::module_& m) {
           "threads: "
           "thread, cpu (None: not pinned), seconds watched, over_50us and over_50us_share (number, share of "
           "the time watched), longest_us (0: none), begin and end (CLOCK_MONOTONIC ns).")
+      .def(
+          "late_packets", [](const PyTrigger& t) { return late_packets(t.core); },
+          "After join(): packets of closed frames (lost.late): frame, counted from 0 over the run, and board "
+          "(u64); the first 262144.")
       .def(
           "final_slack",
           [](const PyTrigger& t) {

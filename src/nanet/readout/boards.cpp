@@ -141,17 +141,24 @@ void Boards::send_frames(std::uint64_t index, unsigned frames) {
         run_.senders[sender_of(s, node_of(i))]->push(stamp_packet(s, slot, i), slot.size);
     }
   });
+  const bool listed = run_.times && run_.options.late_us > 0;
   each_sender([&](unsigned s, unsigned k) {
+    const auto each_frame = [&](const auto& f) {
+      for (std::uint64_t i = index; i < index + frames; ++i)
+        if (node_of(i) == k) f(i);
+    };
     const bool first = s == thread_, last = s + step_ >= run_.pool.streams();
     if (run_.times && (first || last)) {
       const Nanoseconds now = os::monotonic_now();
-      for (std::uint64_t i = index; i < index + frames; ++i) {
-        if (node_of(i) != k) continue;
+      each_frame([&](std::uint64_t i) {
         if (first) run_.times->first(i, now);
         if (last) run_.times->last(i, now);
-      }
+      });
     }
     run_.senders[sender_of(s, k)]->flush();
+    if (!listed) return;
+    const Nanoseconds now = os::monotonic_now();
+    each_frame([&](std::uint64_t i) { run_.times->sent(i, s, now); });
   });
   for (std::uint64_t i = index; i < index + frames; ++i) count_frame(i);
 }

@@ -41,6 +41,7 @@ struct ReadoutOptions {
   FaultOptions faults;
   FinalOptions final;                 // final mode: generated events to one node, at a speed
   std::string times;                  // --times file; needs duration, events or pcap
+  double late_us = 0;                 // list packets sent so long after their frame's first; needs times
   bool segmentation = true;           // trains, if the kernel supports UDP_SEGMENT
   bool spin = false;                  // never sleep
   double batch_us = 100;              // gathering time of a batch, in wall-clock time

@@ -56,6 +56,11 @@ void check_options(const ReadoutOptions& o) {
       o.bursts == 0)
     refuse("times = '" + o.times +
            "' has one entry per frame: say how many with events, bursts, or duration at a speed");
+  const std::string late = "late_us = " + std::to_string(o.late_us);
+  if (!(o.late_us >= 0)) refuse(late + ": give microseconds, 0 for no list");
+  if (o.late_us > 0 && o.times.empty()) refuse(late + " needs the send times: give times");
+  if (o.late_us > 0 && (!o.pcap.empty() || o.faults.any()))
+    refuse(late + ": late packets of a capture or a fault are not listed; leave one of them out");
   if (o.batch_frames < 1 || o.batch_frames > max_batch)
     refuse("batch_frames = " + std::to_string(o.batch_frames) + ": give 1 to " + std::to_string(max_batch));
   const std::string threads = "threads = " + std::to_string(o.threads) + ": ";
@@ -100,7 +105,8 @@ Readout::Readout(const ReadoutOptions& options)
       limit_ = std::min(limit_, schedule_.frames_within(to_ns(options_.duration_s)));
     if (options_.events > 0) limit_ = std::min(limit_, frames_for_events());
   }
-  if (!options_.times.empty()) times_ = std::make_unique<TimesWriter>(options_.times, limit_);
+  if (!options_.times.empty())
+    times_ = std::make_unique<TimesWriter>(options_.times, limit_, to_ns(options_.late_us * 1e-6));
   if (recording_) return;
   // A batch contains each pool frame at most once.
   const unsigned most = std::min<unsigned>(options_.batch_frames, pool_->frames());

@@ -9,6 +9,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -59,7 +60,11 @@ class Readout {
   const ReadoutOptions& options() const noexcept { return options_; }
   const FramePool* pool() const noexcept { return pool_.get(); }
   const FinalBoards* final_boards() const noexcept { return final_.get(); }  // or null
-  std::uint64_t frames_planned() const noexcept { return limit_; }           // UINT64_MAX: unlimited
+  // With late_us, after join().
+  std::span<const LateSend> late_sends() const noexcept {
+    return times_ ? times_->late() : std::span<const LateSend>{};
+  }
+  std::uint64_t frames_planned() const noexcept { return limit_; }  // UINT64_MAX: unlimited
 
  private:
   void run(std::size_t thread);

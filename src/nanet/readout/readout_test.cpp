@@ -283,6 +283,26 @@ TEST_F(ReadoutRun, FaultsRepeatWhateverTheTiming) {
   EXPECT_EQ(by_board(run()), paced);
 }
 
+TEST_F(ReadoutRun, LateSendsNameFrameAndBoardOnce) {
+  options.times = testing::TempDir() + "nanet-readout-late-" + std::to_string(getpid());
+  options.bursts = 2;
+  options.late_us = 0.01;  // less than a call takes: every frame of every board
+  for (const unsigned threads : {1u, 4u}) {
+    options.threads = threads;
+    Readout readout(options);
+    readout.start();
+    readout.join();
+    std::set<std::pair<std::uint64_t, std::uint32_t>> seen;
+    for (const LateSend& late : readout.late_sends()) {
+      EXPECT_TRUE(seen.insert({late.frame, late.board}).second) << late.frame;
+      EXPECT_LT(late.frame, 200u);
+      EXPECT_LT(late.board, 4u);
+    }
+    EXPECT_EQ(seen.size(), 200u * 4) << threads;
+  }
+  std::filesystem::remove(options.times);
+}
+
 TEST_F(ReadoutRun, SendTimesAreThereForEveryFrameInOrder) {
   options.times = testing::TempDir() + "nanet-readout-times-" + std::to_string(getpid());
   options.bursts = 2;
@@ -446,6 +466,13 @@ TEST_F(ReadoutRun, ContradictionsAreReportedBeforeAnythingIsSent) {
   ReadoutOptions wrong = options;
   wrong.times = "/tmp/times";
   refused(wrong, "times");
+  wrong = options;
+  wrong.late_us = 100;
+  refused(wrong, "give times");
+  wrong.times = "/tmp/times";
+  wrong.bursts = 1;
+  parse_faults("drop=0.1", wrong.faults);
+  refused(wrong, "late_us");
   wrong = options;
   wrong.speed = -1;
   refused(wrong, "speed");

@@ -26,7 +26,8 @@ constexpr std::size_t populate_bytes = std::size_t{256} << 20;
 
 }  // namespace
 
-TimesWriter::TimesWriter(const std::string& path, std::uint64_t frames) : frames_(frames) {
+TimesWriter::TimesWriter(const std::string& path, std::uint64_t frames, Nanoseconds late_ns)
+    : frames_(frames), late_ns_(late_ns), late_(late_ns > 0 ? most_late_listed : 0) {
   const os::Fd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (!file) fail(errno, path, "give a file in a folder that exists and that you may write to");
   struct stat status{};

@@ -3,10 +3,14 @@
 // in order over all bursts. Each entry is u64 first and u64 last send time, CLOCK_MONOTONIC ns, 0 = not sent.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "nanet/units.hpp"
 
@@ -17,11 +21,19 @@ struct SendTimes {
 };
 static_assert(sizeof(SendTimes) == 16);
 
+// A board's packets of a frame whose send call ended late.
+struct LateSend {
+  std::uint64_t frame;  // counted from 0 over the run
+  std::uint32_t board;
+  std::uint32_t after_ns;  // end of the call after the frame's first send time; saturates
+};
+static_assert(sizeof(LateSend) == 16);
+
 class TimesWriter {
  public:
   // Creates the file, or reuses an existing one, at full size and zeroed. Allocates the disk space, so that a
-  // full disk fails here. Throws std::system_error with a full sentence.
-  TimesWriter(const std::string& path, std::uint64_t frames);
+  // full disk fails here. Throws std::system_error with a full sentence. late_ns: see sent(); 0: no list.
+  TimesWriter(const std::string& path, std::uint64_t frames, Nanoseconds late_ns = 0);
   ~TimesWriter();
   TimesWriter(const TimesWriter&) = delete;
   TimesWriter& operator=(const TimesWriter&) = delete;
@@ -41,6 +53,25 @@ class TimesWriter {
     last(frame, now);
   }
 
+  // The call that sent the board's packets of the frame has ended: lists them if that is more than late_ns
+  // after the first send time. A stop inside the call delays them, although their send time is early.
+  // Thread-safe; does not allocate.
+  void sent(std::uint64_t frame, std::uint32_t board, Nanoseconds now) noexcept {
+    if (late_ns_ == 0 || frame >= frames_) return;
+    const auto first =
+        static_cast<Nanoseconds>(std::atomic_ref(times_[frame].first).load(std::memory_order_relaxed));
+    if (now - first <= late_ns_) return;
+    const std::size_t at = listed_.fetch_add(1, std::memory_order_relaxed);
+    constexpr Nanoseconds most = std::numeric_limits<std::uint32_t>::max();
+    if (at < late_.size())
+      late_[at] = {frame, board, static_cast<std::uint32_t>(std::min(now - first, most))};
+  }
+  // The first most_late_listed, in no order. Once no thread sends.
+  std::span<const LateSend> late() const noexcept {
+    return std::span(late_).first(std::min(listed_.load(std::memory_order_relaxed), late_.size()));
+  }
+  static constexpr std::size_t most_late_listed = 1 << 20;
+
  private:
   template <class Better>
   static void put(std::uint64_t& at, Nanoseconds now, const Better& better) noexcept {
@@ -53,6 +84,9 @@ class TimesWriter {
   }
   SendTimes* times_ = nullptr;
   std::uint64_t frames_;
+  Nanoseconds late_ns_;
+  std::vector<LateSend> late_;
+  std::atomic<std::size_t> listed_{0};
 };
 
 // Reader of a times file, which a sender may create later.

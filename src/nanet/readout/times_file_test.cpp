@@ -45,6 +45,31 @@ TEST_F(TimesFile, IsSixteenBytesPerFrameFirstThenLast) {
   EXPECT_EQ(words(), (std::vector<std::uint64_t>{100, 110, 0, 0, 300, 320}));
 }
 
+TEST_F(TimesFile, ListsBoardsWhoseCallEndedLateAfterTheFirstSend) {
+  TimesWriter writer(path, 3, 200);
+  writer.first(0, 1000);
+  writer.sent(0, 0, 1200);  // at the limit
+  writer.sent(0, 1, 1201);
+  writer.first(1, 2000);
+  writer.sent(1, 3, 2000 + (Nanoseconds{1} << 33));
+  writer.sent(3, 0, 9000);  // beyond the file
+  ASSERT_EQ(writer.late().size(), 2u);
+  EXPECT_EQ(writer.late()[0].frame, 0u);
+  EXPECT_EQ(writer.late()[0].board, 1u);
+  EXPECT_EQ(writer.late()[0].after_ns, 201u);
+  EXPECT_EQ(writer.late()[1].frame, 1u);
+  EXPECT_EQ(writer.late()[1].after_ns, UINT32_MAX);
+  for (std::size_t i = 2; i <= TimesWriter::most_late_listed; ++i) writer.sent(0, 2, 5000);
+  EXPECT_EQ(writer.late().size(), TimesWriter::most_late_listed);
+}
+
+TEST_F(TimesFile, WithoutALimitNothingIsListed) {
+  TimesWriter writer(path, 1);
+  writer.first(0, 1000);
+  writer.sent(0, 0, 1'000'000'000);
+  EXPECT_TRUE(writer.late().empty());
+}
+
 TEST_F(TimesFile, AnOldOneIsZeroedAndTakesTheNewSize) {
   {
     TimesWriter old(path, 5);

@@ -48,7 +48,9 @@ function showState() {
   set("p999", total.n ? microseconds(total.p99_9) : "–", total.n > 0 && total.p99_9 > t.deadline_us);
   set("deadline", microseconds(t.deadline_us));
   set("late", count(t.frames_late), t.frames_late > 0);
-  const lost = Object.values(t.lost).reduce((a, b) => a + b, 0);
+  // As packets_lost() of nanet.report.output: packets that the kernel drops are among the missing.
+  const { missing = 0, socket_overflow = 0, ring_overflow = 0, ...received } = t.lost;
+  const lost = Object.values(received).reduce((a, b) => a + b, Math.max(missing, socket_overflow + ring_overflow));
   set("lost", count(lost), lost > 0);
   showRun(t);
   set("health", page.state.health);

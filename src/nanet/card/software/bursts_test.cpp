@@ -457,5 +457,32 @@ TEST(Dealt, FramesOfOtherNodesAreCountedByNameAndNotMissing) {
   }
 }
 
+TEST(Bursts, LatePacketsAreListedByFrameAndBoard) {
+  Rig rig;
+  const auto listed = [&] {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> all;
+    for (const auto& packet : rig.stream.receive_status().late_packets())
+      all.emplace_back(packet.n, packet.board);
+    return all;
+  };
+  using Listed = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
+  rig.sobs();
+  for (BoardId b = 0; b < 2; ++b) rig.feed({.board = b, .frame = 0});
+  rig.expire(rig.now += 2000);
+  rig.feed({.board = 3, .frame = 0, .index = 0, .last = false});
+  rig.feed({.board = 3, .frame = 0, .index = 1});
+  rig.feed({.board = 2, .frame = 0});
+  EXPECT_EQ(listed(), (Listed{{0, 3}, {0, 3}, {0, 2}}));
+  rig.frame(1);
+  rig.eobs(1);  // the burst has ended, its frames are closed
+  rig.feed({.board = 1, .frame = 1});
+  rig.sobs(first_burst + 1);
+  rig.frame(0, first_burst + 1);
+  rig.feed({.board = 0, .frame = 0, .burst = first_burst + 1});
+  EXPECT_EQ(listed(), (Listed{{0, 3}, {0, 3}, {0, 2}, {1, 1}, {2, 0}}));
+  EXPECT_EQ(rig.lost(Lost::late), 5u);
+  rig.finish();
+}
+
 }  // namespace
 }  // namespace nanet::card

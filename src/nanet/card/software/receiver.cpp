@@ -41,6 +41,7 @@ FrameReceiver::FrameReceiver(const ReceiverOptions& options, Consumers& consumer
       timers_(std::bit_ceil(table.slots() * 4)),
       timer_mask_(timers_.size() - 1) {
   bases_.reserve(most_bursts);
+  late_.reserve(options.replay ? 0 : most_late);
 }
 
 void FrameReceiver::refuse(std::span<const std::byte> datagram, Refusal reason, Nanoseconds stamp) noexcept {
@@ -120,10 +121,13 @@ FrameReceiver::Burst* FrameReceiver::burst_of(const Header& header, Nanoseconds 
 
 // Packet of a finished burst: counted as late, but not as missing.
 FrameReceiver::Burst* FrameReceiver::closed_burst(Burst& burst, const Header& header) noexcept {
-  Board& board = burst.board[board_index(header.board)];
+  const unsigned b = board_index(header.board);
+  Board& board = burst.board[b];
   if (!header.has(flag::sob)) renew(board, header);
   remember(board, header);
   lose(Lost::late);
+  if (!header.has(flag::sob | flag::eob) && options_.dealing.owns(header.frame))
+    note_late({burst.base + options_.dealing.index(header.frame), b});
   return nullptr;
 }
 
@@ -308,6 +312,7 @@ void FrameReceiver::data(Burst& burst, const Checked& checked, std::span<const s
         header.frame >= burst.next || table_.forgotten(n) ? FrameTable::Status::closed : table_.status(n);
     if (status == FrameTable::Status::closed || status == FrameTable::Status::skipped) {
       remember(board, header);
+      note_late({n, b});
       return lose(Lost::late);
     }
     if (status == FrameTable::Status::open) {
