@@ -171,8 +171,16 @@ struct VectorLanes {
   }
   NANET_LANES_INLINE static F reciprocal(const F& a) { return F(1.0f) / a; }
   NANET_LANES_INLINE static F root(const F& a) { return sqrt(a); }
-  NANET_LANES_INLINE static F min(const F& a, const F& b) { return select(a < b, a, b); }
-  NANET_LANES_INLINE static F max(const F& a, const F& b) { return select(a > b, a, b); }
+  NANET_LANES_INLINE static F min(const F& a, const F& b) {
+    F r;
+    for (int h = 0; h < vectors; ++h) r.v[h] = host_lanes::smaller(a.v[h], b.v[h]);
+    return r;
+  }
+  NANET_LANES_INLINE static F max(const F& a, const F& b) {
+    F r;
+    for (int h = 0; h < vectors; ++h) r.v[h] = host_lanes::larger(a.v[h], b.v[h]);
+    return r;
+  }
   NANET_LANES_INLINE static F abs(const F& a) { return from_bits(bits(a) & I(0x7FFFFFFF)); }
   NANET_LANES_INLINE static F to_float(const I& a) {
     F r;

@@ -128,8 +128,8 @@ struct Numbers {
 #undef NANET_LANES_COMPARE
 // NOLINTEND(bugprone-macro-parentheses)
 
-// One vector: fused multiply-add, square root, sign bits. With intrinsics: g++ 12 does not vectorise the
-// loops.
+// One vector: fused multiply-add, square root, smaller, larger, sign bits. With intrinsics: g++ 12 does not
+// vectorise the loops, and takes a comparison and a selection for the smaller.
 NANET_LANES_INLINE Floats fma(const Floats& a, const Floats& b, const Floats& c) {
 #if defined(__AVX512F__)
   return reinterpret_cast<Floats>(
@@ -152,6 +152,27 @@ NANET_LANES_INLINE Floats square_root(const Floats& a) {
   Floats r;
   for (int i = 0; i < width; ++i) r[i] = __builtin_sqrtf(a[i]);
   return r;
+#endif
+}
+// a < b ? a : b, and a > b ? a : b.
+NANET_LANES_INLINE Floats smaller(const Floats& a, const Floats& b) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<Floats>(
+      _mm512_maskz_min_ps(0xFFFF, reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<Floats>(_mm256_min_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b)));
+#else
+  return a < b ? a : b;
+#endif
+}
+NANET_LANES_INLINE Floats larger(const Floats& a, const Floats& b) {
+#if defined(__AVX512F__)
+  return reinterpret_cast<Floats>(
+      _mm512_maskz_max_ps(0xFFFF, reinterpret_cast<__m512>(a), reinterpret_cast<__m512>(b)));
+#elif defined(__AVX2__)
+  return reinterpret_cast<Floats>(_mm256_max_ps(reinterpret_cast<__m256>(a), reinterpret_cast<__m256>(b)));
+#else
+  return a > b ? a : b;
 #endif
 }
 NANET_LANES_INLINE std::uint32_t signs(const Ints& m) {
