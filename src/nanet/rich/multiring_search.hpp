@@ -227,7 +227,10 @@ struct MultiringSearch {
   NANET_HD Quarter quarter(std::int32_t q) const {
     const std::int32_t first = half() > undivided ? (half() + 1) / 2 : half(),
                        from = (q >> 1) * half() + (q & 1) * first;
-    return {4 * from, 4 * (from + (q & 1 ? half() - first : first))};
+    const std::int32_t to = from + (q & 1 ? half() - first : first);
+    // Padding adds nothing. A warp's lanes keep in step.
+    if constexpr (lane_is_thread<L>) return {4 * from, 4 * to};
+    return {4 * from, 4 * (to < fours ? to : fours)};
   }
   // Calls f(quarter of the lane, true): lanes 0 - 7 take the first one. Host: f(quarter, lanes that take it).
   template <class Of>
