@@ -15,6 +15,9 @@ struct CountingLanesOf : HostLanes {
   using I = typename Host::I;
   using M = typename Host::M;
   using Row = CountingLanesOf<typename Host::Row>;
+  using Half = CountingLanesOf<typename Host::Half>;
+  using Two = CountingLanesOf<typename Host::Two>;
+  using Few = CountingLanesOf<typename Host::Few>;
   static void tally(std::uint64_t per_lane) { counted_operations += per_lane * Host::count; }
 
   struct F {
@@ -97,10 +100,13 @@ struct CountingLanesOf : HostLanes {
   static float max(const F& v) { return Host::max(v.value); }
   static float at(const F& v, int from) { return Host::at(v.value, from); }
   static std::int32_t at(const I& v, int from) { return Host::at(v, from); }
-  static rich::host_lanes::Numbers<1> part(const F& v, int part) { return Host::part(v.value, part); }
-  template <class RowF>
-  static void set_part(F& v, int part, const RowF& to) {
-    Host::set_part(v.value, part, to.value);
+  template <class P = Row>
+  static typename P::F part(const F& v, int part) {
+    return Host::template part<typename P::Host>(v.value, part);
+  }
+  template <class P = Row>
+  static void set_part(F& v, int part, const typename P::F& to) {
+    Host::template set_part<typename P::Host>(v.value, part, to.value);
   }
   static F other_half(const F& v) { return Host::other_half(v.value); }
   static F shuffle(const F& v, const I& from) { return Host::shuffle(v.value, from); }

@@ -14,16 +14,26 @@ struct DeviceLanes {
   using I = std::int32_t;
   using M = bool;
   using Row = DeviceLanes;
+  using Two = DeviceLanes;
+  using Few = DeviceLanes;   // for the rings of an event
+  using Half = DeviceLanes;  // lanes i and i + 16 hold the same
   static constexpr std::int32_t count = lane_count;
   static constexpr unsigned all = 0xFFFFFFFFu;
   static constexpr bool for_latency = false;
 
-  // Part of the lanes that fills one vector of the CPU; here it is all of them.
+  // Part of the lanes that fills vectors of the CPU; here it is all of them.
+  template <class>
   static constexpr int parts = 1;
-  __device__ static F part(F v, int) { return v; }
-  __device__ static void set_part(F& v, int, F to) { v = to; }
-  // 1 in lanes 16 - 31 and 0 in the others, or in all lanes of a part.
-  __device__ static std::int32_t upper(int) { return static_cast<std::int32_t>(threadIdx.x >> 4 & 1u); }
+  template <class = DeviceLanes>
+  __device__ static F part(F v, int) {
+    return v;
+  }
+  template <class = DeviceLanes>
+  __device__ static void set_part(F& v, int, F to) {
+    v = to;
+  }
+  // 1 in lanes 16 - 31, 0 in the others.
+  __device__ static std::int32_t upper() { return static_cast<std::int32_t>(threadIdx.x >> 4 & 1u); }
 
   // The working memory of an algorithm is shared memory; shared addressing takes fewer instructions than
   // generic addressing. These statements keep their relative order. If other code also writes the memory,

@@ -14,28 +14,36 @@ namespace nanet::rich {
 // `lanes` lanes of host vectors, 32 for algorithms. A loop over `lanes` and a `v` is per element.
 template <unsigned lanes>
 struct VectorLanes {
-  static constexpr int width = host_lanes::width, vectors = static_cast<int>(lanes) / width;
-  using F = host_lanes::Numbers<vectors>;
-  using I = host_lanes::Integers<vectors>;
-  using M = host_lanes::Mask<vectors>;
+  static constexpr int width = lanes < host_lanes::width ? static_cast<int>(lanes) : host_lanes::width,
+                       vectors = static_cast<int>(lanes) / width;
+  using F = host_lanes::Numbers<vectors, width>;
+  using I = host_lanes::Integers<vectors, width>;
+  using M = host_lanes::Mask<vectors, width>;
   using Row = VectorLanes<static_cast<unsigned>(width)>;  // one vector
-  static constexpr bool for_latency = false;              // as LatencyLanes of the device
+  using Two =
+      VectorLanes<static_cast<unsigned>(2 * width)>;  // two vectors: chains of operations side by side
+  using Few = VectorLanes<4>;                         // for the rings of an event
+  using Half = VectorLanes<lanes / 2>;
+  static constexpr bool for_latency = false;  // as LatencyLanes of the device
   static constexpr std::int32_t count = lanes;
 
-  static constexpr int parts = vectors;
-  NANET_LANES_INLINE static host_lanes::Numbers<1> part(const F& v, int part) {
-    host_lanes::Numbers<1> r;
-    r.v[0] = v.v[part];
+  // Number of parts of the lanes that P holds each; one of them.
+  template <class P>
+  static constexpr int parts = vectors / P::vectors;
+  template <class P = Row>
+  NANET_LANES_INLINE static typename P::F part(const F& v, int part) {
+    typename P::F r;
+    for (int h = 0; h < P::vectors; ++h) r.v[h] = v.v[P::vectors * part + h];
     return r;
   }
-  NANET_LANES_INLINE static void set_part(F& v, int part, const host_lanes::Numbers<1>& to) {
-    v.v[part] = to.v[0];
+  template <class P = Row>
+  NANET_LANES_INLINE static void set_part(F& v, int part, const typename P::F& to) {
+    for (int h = 0; h < P::vectors; ++h) v.v[P::vectors * part + h] = to.v[h];
   }
-  NANET_LANES_INLINE static std::int32_t upper(int part) { return 2 * part >= vectors; }
 
   NANET_LANES_INLINE static I lane() {
     I r;
-    for (int h = 0; h < vectors; ++h) r.v[h] = host_lanes::steps + width * h;
+    for (int h = 0; h < vectors; ++h) r.v[h] = host_lanes::steps<width> + width * h;
     return r;
   }
   NANET_LANES_INLINE static F load(const float* p) {
@@ -126,11 +134,7 @@ struct VectorLanes {
   NANET_LANES_INLINE static F load_four(const float* p) {
     F r;
     for (int h = 0; h < vectors; ++h) {
-#if defined(__AVX512F__)
-      r.v[h] = reinterpret_cast<host_lanes::Floats>(_mm512_maskz_broadcast_f32x4(0xFFFF, _mm_load_ps(p)));
-#else
       for (int i = 0; i < width; i += 4) std::memcpy(reinterpret_cast<float*>(&r.v[h]) + i, p, 4 * sizeof *p);
-#endif
     }
     return r;
   }
@@ -171,17 +175,25 @@ struct VectorLanes {
   }
   NANET_LANES_INLINE static F reciprocal(const F& a) { return F(1.0f) / a; }
   NANET_LANES_INLINE static F root(const F& a) { return sqrt(a); }
-  NANET_LANES_INLINE static F min(const F& a, const F& b) { return select(a < b, a, b); }
-  NANET_LANES_INLINE static F max(const F& a, const F& b) { return select(a > b, a, b); }
+  NANET_LANES_INLINE static F min(const F& a, const F& b) {
+    F r;
+    for (int h = 0; h < vectors; ++h) r.v[h] = host_lanes::smaller(a.v[h], b.v[h]);
+    return r;
+  }
+  NANET_LANES_INLINE static F max(const F& a, const F& b) {
+    F r;
+    for (int h = 0; h < vectors; ++h) r.v[h] = host_lanes::larger(a.v[h], b.v[h]);
+    return r;
+  }
   NANET_LANES_INLINE static F abs(const F& a) { return from_bits(bits(a) & I(0x7FFFFFFF)); }
   NANET_LANES_INLINE static F to_float(const I& a) {
     F r;
-    for (int h = 0; h < vectors; ++h) r.v[h] = __builtin_convertvector(a.v[h], host_lanes::Floats);
+    for (int h = 0; h < vectors; ++h) r.v[h] = __builtin_convertvector(a.v[h], host_lanes::FloatsOf<width>);
     return r;
   }
   NANET_LANES_INLINE static I to_int(const F& a) {
     I r;
-    for (int h = 0; h < vectors; ++h) r.v[h] = __builtin_convertvector(a.v[h], host_lanes::Ints);
+    for (int h = 0; h < vectors; ++h) r.v[h] = __builtin_convertvector(a.v[h], host_lanes::IntsOf<width>);
     return r;
   }
   NANET_LANES_INLINE static I bits(const F& a) { return std::bit_cast<I>(a); }
@@ -206,12 +218,26 @@ struct VectorLanes {
         static_cast<std::uint32_t>(four[2]) + static_cast<std::uint32_t>(four[3]));
   }
   NANET_LANES_INLINE static void sum(const I (&v)[8], std::int32_t (&out)[8]) {
-    host_lanes::Ints of[8];
-    for (int k = 0; k < 8; ++k) of[k] = joined(v[k]);
-    const host_lanes::FourInts low = host_lanes::sums(of[0], of[1], of[2], of[3]),
-                               high = host_lanes::sums(of[4], of[5], of[6], of[7]);
-    const auto all = __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
-    std::memcpy(out, &all, sizeof out);
+    const auto four = [&](int k) {
+      return host_lanes::sums(joined(v[k]), joined(v[k + 1]), joined(v[k + 2]), joined(v[k + 3]));
+    };
+    const host_lanes::FourInts low = four(0), high = four(4);
+    std::memcpy(out, &low, sizeof low);
+    std::memcpy(out + 4, &high, sizeof high);
+  }
+  // Per column of the rows, its entries in lane order: a row is of a lane. 4 lanes.
+  NANET_LANES_INLINE static void columns(const std::int32_t (&rows)[lanes][8], I (&columns)[8]) {
+    const auto four = [&](int j) {
+      const auto row = [&](int k) {
+        host_lanes::FourInts v;
+        std::memcpy(&v, rows[k] + j, sizeof v);
+        return v;
+      };
+      host_lanes::transpose(row(0), row(1), row(2), row(3), columns[j].v[0], columns[j + 1].v[0],
+                            columns[j + 2].v[0], columns[j + 3].v[0]);
+    };
+    four(0);
+    four(4);
   }
   NANET_LANES_INLINE static float max(const F& v) {
     return reduce([](const auto& a, const auto& b) { return a > b ? a : b; }, v);
@@ -243,7 +269,7 @@ struct VectorLanes {
     for (int h = 0; h < vectors; ++h) {
       const auto mask = static_cast<__mmask16>(word >> (width * h));
       r.v[h] = reinterpret_cast<host_lanes::Ints>(
-          _mm512_maskz_expand_epi32(mask, reinterpret_cast<__m512i>(host_lanes::steps + before)));
+          _mm512_maskz_expand_epi32(mask, reinterpret_cast<__m512i>(host_lanes::steps<width> + before)));
       before += __builtin_popcount(mask);
     }
     return r;
@@ -268,8 +294,8 @@ struct VectorLanes {
   }
 
  private:
-  NANET_LANES_INLINE static host_lanes::Ints joined(const I& v) {
-    host_lanes::Ints r = v.v[0];
+  NANET_LANES_INLINE static host_lanes::IntsOf<width> joined(const I& v) {
+    host_lanes::IntsOf<width> r = v.v[0];
     for (int h = 1; h < vectors; ++h) r = host_lanes::wrapped_sum(r, v.v[h]);
     return r;
   }

@@ -33,6 +33,11 @@ class MultiringEvent : protected MultiringPairs<L> {
   using typename Hand::Scratch;
   using typename Hand::State;
   using Board = Multiring::Board;
+  // Lanes for 16 circles: a warp with two lanes for each, or half of the CPU's lanes.
+  using Half = typename L::Half;
+  using HalfF = typename Half::F;
+  static constexpr auto of_half =
+      lane_is_thread<L> ? MultiringSearch<Half>::Shared::by_two : MultiringSearch<Half>::Shared::by_one;
 
  public:
   // scratch: of the caller's lanes; board: shared by the team.
@@ -288,15 +293,23 @@ class MultiringEvent : protected MultiringPairs<L> {
   NANET_HD std::uint32_t choose(const MultiringHits& hits, LaneCircles<L> best, F best_gain, int state,
                                 float worth, float cost) {
     const float before = worth - cost;
-    better_half(best, best_gain);
-    if (!(before + L::max(best_gain) > worth - patience)) return 0;
-    refine<MultiringSearch<L>::Shared::by_two>(hits, best, best_gain);
+    LaneCircles<Half> circles;
+    HalfF gain;
+    if constexpr (lane_is_thread<L>) {
+      better_half(best, best_gain);
+      circles = best;
+      gain = best_gain;
+    } else {
+      better_of_halves(best, best_gain, circles, gain);
+    }
+    if (!(before + Half::max(gain) > worth - patience)) return 0;
+    refine<Half, of_half>(hits, circles, gain);
     L::sync();
     std::uint32_t candidates = 0;
     NANET_ROLLED
     for (int i = 0; i < Multiring::ways; ++i) {
       Circle3 c;
-      const float most = pick(best, best_gain, c);
+      const float most = pick<Half>(circles, gain, c);
       if (!(most > nothing)) break;
       const int at = state * Multiring::ways + i;
       put(b_.candidate[at], {c, before + most, state});
@@ -314,25 +327,39 @@ class MultiringEvent : protected MultiringPairs<L> {
     best.r = L::select(keep, best.r, L::other_half(best.r));
     best_gain = L::max(best_gain, other);
   }
+  // The same with one of the halves as the result: the CPU.
+  NANET_HD static void better_of_halves(const LaneCircles<L>& of, const F& of_gain, LaneCircles<Half>& best,
+                                        HalfF& best_gain) {
+    const auto half = [](const F& v, int h) { return L::template part<Half>(v, h); };
+    const HalfF low = half(of_gain, 0), high = half(of_gain, 1);
+    const auto keep = low >= high;
+    best.x = Half::select(keep, half(of.x, 0), half(of.x, 1));
+    best.y = Half::select(keep, half(of.y, 0), half(of.y, 1));
+    best.r = Half::select(keep, half(of.r, 0), half(of.r, 1));
+    best_gain = Half::max(low, high);
+  }
   // One step of each circle, and its gain.
-  template <typename MultiringSearch<L>::Shared shared>
-  NANET_HD void refine(const MultiringHits& hits, LaneCircles<L>& c, F& gain) const {
-    const M good = gain > F(nothing);
-    const MultiringSearch<L> search = search_over(hits);
+  template <class Of, typename MultiringSearch<Of>::Shared shared>
+  NANET_HD void refine(const MultiringHits& hits, LaneCircles<Of>& c, typename Of::F& gain) const {
+    using OfF = typename Of::F;
+    const auto good = gain > OfF(nothing);
+    const MultiringSearch<Of> search = Hand::template search_over<Of>(hits);
     search.template step<shared>(c, 16.0f * p_.model.scale);
-    gain = L::select(
+    gain = Of::select(
         good,
-        search.template gain<shared>(c, 13.5f * p_.model.scale) + model_.template standing<L>(c.x, c.y, c.r),
-        F(nothing));
+        search.template gain<shared>(c, 13.5f * p_.model.scale) + model_.template standing<Of>(c.x, c.y, c.r),
+        OfF(nothing));
   }
   // Takes the best circle, and removes those like it. Returns its gain; `nothing`: there was none.
-  NANET_HD static float pick(const LaneCircles<L>& of, F& gain, Circle3& c) {
-    const float most = L::max(gain);
-    const int lane = first_lane<L>(gain == F(most));
-    c = {L::at(of.x, lane), L::at(of.y, lane), L::at(of.r, lane)};
-    const F dx = of.x - F(c.x), dy = of.y - F(c.y), dr = of.r - F(c.r);
-    const M same = L::fma(dx, dx, L::fma(dy, dy, dr * dr)) < F(150.0f);
-    gain = L::select(same, F(nothing), gain);
+  template <class Of>
+  NANET_HD static float pick(const LaneCircles<Of>& of, typename Of::F& gain, Circle3& c) {
+    using OfF = typename Of::F;
+    const float most = Of::max(gain);
+    const int lane = first_lane<Of>(gain == OfF(most));
+    c = {Of::at(of.x, lane), Of::at(of.y, lane), Of::at(of.r, lane)};
+    const OfF dx = of.x - OfF(c.x), dy = of.y - OfF(c.y), dr = of.r - OfF(c.r);
+    const auto same = Of::fma(dx, dx, Of::fma(dy, dy, dr * dr)) < OfF(150.0f);
+    gain = Of::select(same, OfF(nothing), gain);
     return most;
   }
 
@@ -423,7 +450,9 @@ class MultiringEvent : protected MultiringPairs<L> {
     float gain =
         change.total(terms()) + standing(ring(k)) - (count_ == 1 ? model_.first_cost : model_.ring_cost);
     if (count_ == 1 && strays > 1.0f)
-      gain -= p_.noise_adaption * Row::at(logarithm<Row>(RowF(strays)), 0) * share.total(terms());
+      gain -= p_.noise_adaption *
+              Hand::Few::at(logarithm<typename Hand::Few>(typename Hand::FewF(strays)), 0) *
+              share.total(terms());
     return gain;
   }
   // polish_all(); a team takes the sums of a ring per unit.
@@ -447,7 +476,8 @@ class MultiringEvent : protected MultiringPairs<L> {
           const int k = L::lane() & (static_cast<int>(max_rings) - 1);
           std::int32_t mine[8];
           for (int j = 0; j < 8; ++j) mine[j] = total[k][j];
-          const Circle3 c = Hand::solved(mine, terms(), ring(k));
+          const Circle3 from = ring(k);
+          const typename Hand::FewCircles c = Hand::solved(mine, terms(), {from.x, from.y, from.r});
           L::sync();
           if (L::lane() < count_) {
             s_.x[k] = c.x;
@@ -456,7 +486,9 @@ class MultiringEvent : protected MultiringPairs<L> {
           }
           L::sync();
         } else {
-          for (int k = 0; k < count_; ++k) put_ring(k, Hand::solved(total[k], terms(), ring(k)));
+          std::int32_t all[max_rings][8];
+          std::memcpy(all, total, sizeof all);
+          Hand::put_solved(all);
         }
         sum_rings();
       }

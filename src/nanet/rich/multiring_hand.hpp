@@ -1,90 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// MULTIRING: data structures, and the current set of rings with hit intensities, polishing steps and odds.
+// MULTIRING: the current set of rings with hit intensities, polishing steps and odds.
 #pragma once
 
 #include <cstring>
-#include <string_view>
 
-#include "nanet/rich/multiring_search.hpp"
-#include "nanet/rich/parameters.hpp"
+#include "nanet/rich/multiring_data.hpp"
 
 namespace nanet::rich {
-
-struct Multiring {
-  static constexpr std::string_view name = "multiring";
-  static constexpr unsigned most_rings = rich::max_rings;
-  static constexpr bool rejects_noise = true;
-  static constexpr bool assumes_centre = true;  // prior on the ring centres
-  using Parameters = MultiringParameters;
-
-  // A set of rings. value: ln of the likelihood ratio of the hits with and without the rings, costs included.
-  struct State {
-    float x[max_rings], y[max_rings], r[max_rings];
-    float value;
-    std::int32_t count;
-  };
-  // Candidate ring for a state; promise: value of both before polishing.
-  struct Candidate {
-    Circle3 circle;
-    float promise;
-    std::int32_t state;
-  };
-  static constexpr int max_breadth = 4;
-  static constexpr int ways = 2;    // candidates tried per state
-  static constexpr int rounds = 2;  // of seeds, 32 each
-  // State passed from one kernel to the next.
-  struct Kept {
-    State best;
-    float best_of[max_rings + 1];  // best value for each number of rings
-    std::int32_t settled;          // no search and no split needed
-  };
-  // Shared by all units that work on an event. Members per ring: results of finish() and write().
-  struct Board {
-    Candidate candidate[max_breadth * ways];
-    Kept kept;
-    float gain[max_rings], chi2[max_rings];
-    std::int32_t hits[max_rings];
-  };
-  struct Scratch {
-    MultiringHits hits;
-    // Per ring, in units of the noise; the last: noise and all rings. The search for a pair of rings keeps
-    // its sums here.
-    alignas(64) float intensity[max_rings + 1][max_event_hits];
-    alignas(16) float x[max_rings];  // current rings
-    alignas(16) float y[max_rings];
-    alignas(16) float r[max_rings];
-    alignas(16) float unit[max_rings][4];       // see MultiringHand::Unit
-    State now[max_breadth], next[max_breadth];  // of the search by 32 lanes alone
-    Board board;
-  };
-
-  Parameters parameters;
-  static Keys<Parameters> keys() {
-    using P = Parameters;
-    return {
-        {"min_hits", &P::min_hits, 3, max_event_hits, "fewest hits that make a ring"},
-        {"r_min", &P::r_min, 5, 1000, "smallest radius of a ring in mm"},
-        {"r_max", &P::r_max, 5, 1000, "radius at beta = 1 in mm: no ring is larger"},
-        {"yield", &P::yield, 1, 100, "photoelectrons of a ring of radius r_max, on average"},
-        {"noise", &P::noise, 0, 50, "noise hits per event, on average"},
-        {"centre_x", &P::centre_x, -1000, 1000, "middle of the rings' centres in x in mm; in y it is 0"},
-        {"centre_sigma", &P::centre_sigma, 5, 10000, "spread of the rings' centres per axis in mm"},
-        {"radius_prior", &P::radius_prior, 0, 5,
-         "rings are spread in radius as (1.06 - (r / r_max)^2)^-this; 0: evenly"},
-        {"first_cost", &P::first_cost, 0, 50, "ln of the odds against an event's first ring"},
-        {"ring_cost", &P::ring_cost, 0, 50, "ln of the odds against each further ring"},
-        {"noise_adaption", &P::noise_adaption, 0, 5,
-         "how much an event's stray hits count against its only ring; 0: not at all"},
-        {"ambiguity_margin", &P::ambiguity_margin, 0, 50,
-         "an event is ambiguous when another number of rings comes this near in ln of the odds"},
-        {"breadth", &P::breadth, 1, max_breadth,
-         "ways of taking rings followed side by side: more is better and slower"},
-    };
-  }
-
-  template <class L>
-  NANET_HD void operator()(const EventView& event, const Point* plane, Scratch& scratch, Rings& rings) const;
-};
 
 // The hits of one event and the current set of rings.
 template <class L>
@@ -98,6 +20,10 @@ class MultiringHand {
   using RowF = typename Row::F;
   using RowI = typename Row::I;
   using RowM = typename Row::M;
+  // Lanes for a ring each: those of a warp, or one vector of four.
+  using Few = typename L::Few;
+  using FewF = typename Few::F;
+  using FewI = typename Few::I;
   using State = Multiring::State;
   using Scratch = Multiring::Scratch;
   static constexpr float far_away = 1e4f;                // mm: position of padding hits
@@ -105,7 +31,7 @@ class MultiringHand {
 
   NANET_HD MultiringHand(const MultiringParameters& parameters, const EventView& event, const Point* plane,
                          Scratch& scratch)
-      : p_(parameters), model_(MultiringModel::make<L>(parameters)), s_(scratch), r_min_(parameters.r_min) {
+      : p_(parameters), model_(MultiringModel::make<Few>(parameters)), s_(scratch), r_min_(parameters.r_min) {
     load(event, plane);
   }
 
@@ -163,9 +89,13 @@ class MultiringHand {
     return {per_r, -(c.x * per_r), -(c.y * per_r), -(c.r * c.r * p_.model.per_reach2)};
   }
   NANET_HD Unit unit(int k) const {
-    float of[4];
-    L::four(s_.unit[k], of);
-    return {of[0], of[1], of[2], of[3]};
+    if constexpr (lane_is_thread<L>) {
+      float of[4];
+      L::four(s_.unit[k], of);
+      return {of[0], of[1], of[2], of[3]};
+    } else {
+      return {s_.unit[0][k], s_.unit[1][k], s_.unit[2][k], s_.unit[3][k]};
+    }
   }
   NANET_HD void put_unit(int k) {
     const Unit u = unit_of(ring(k));
@@ -175,13 +105,23 @@ class MultiringHand {
     to[2] = u.y;
     to[3] = u.slope;
   }
+  // Of all rings, by member: the CPU.
+  NANET_HD void put_units() {
+    const FewF x = Few::load(s_.x), y = Few::load(s_.y), r = Few::load(s_.r), per_r = Few::reciprocal(r);
+    Few::store(s_.unit[0], per_r);
+    Few::store(s_.unit[1], -(x * per_r));
+    Few::store(s_.unit[2], -(y * per_r));
+    Few::store(s_.unit[3], -(r * r * FewF(p_.model.per_reach2)));
+  }
   NANET_HD RowF intensity_of(int k, std::int32_t row) const {
-    const Unit u = unit(k);
+    return intensity_of(unit(k), model_.peak * s_.r[k], row);
+  }
+  NANET_HD RowF intensity_of(const Unit& unit, float on_ring, std::int32_t row) const {
     RowF x, y;
-    direction(u, row, x, y);
+    direction(unit, row, x, y);
     const RowF off = beyond(x, y);
-    const RowF t = Row::max(Row::fma(off * RowF(u.slope), off, RowF(1.0f)), RowF(0.0f));
-    return MultiringModel::shape(t) * RowF(model_.peak * s_.r[k]);
+    const RowF t = Row::max(Row::fma(off * RowF(unit.slope), off, RowF(1.0f)), RowF(0.0f));
+    return MultiringModel::shape(t) * RowF(on_ring);
   }
   // Intensities of the rings from `first` on, on all hits and in units of the noise. They depend on the rings
   // alone, bit for bit.
@@ -190,9 +130,28 @@ class MultiringHand {
     if constexpr (lane_is_thread<L>) {
       if (L::lane() < count_) put_unit(L::lane());
     } else {
-      for (int k = first; k < count_; ++k) put_unit(k);
+      put_units();
     }
     L::sync();
+    if constexpr (lane_is_thread<L>) {
+      add_rings(first);
+    } else {
+      switch (count_ - first) {
+        case 0:
+          return add_rings<0>(first);
+        case 1:
+          return add_rings<1>(first);
+        case 2:
+          return add_rings<2>(first);
+        case 3:
+          return add_rings<3>(first);
+        default:
+          return add_rings<4>(first);
+      }
+    }
+    L::sync();
+  }
+  NANET_HD NANET_INLINED void add_rings(int first) {
     NANET_ROLLED
     for (std::int32_t row = 0; row < rows_; ++row) {
       RowF all{1.0f};
@@ -214,7 +173,28 @@ class MultiringHand {
       }
       Row::store(total() + row * Row::count, all);
     }
-    L::sync();
+  }
+  // The same of a known number of rings, whose constants stay in registers: the CPU.
+  template <int rings>
+  NANET_HD void add_rings(int first) {
+    Unit units[rings > 0 ? rings : 1];
+    float on_ring[rings > 0 ? rings : 1];
+    for (int k = 0; k < rings; ++k) {
+      units[k] = unit(first + k);
+      on_ring[k] = model_.peak * s_.r[first + k];
+    }
+    NANET_ROLLED
+    for (std::int32_t row = 0; row < rows_; ++row) {
+      RowF all{1.0f};
+      if (first > 0) all = Row::load(total() + row * Row::count);
+      NANET_UNROLLED
+      for (int k = 0; k < rings; ++k) {
+        const RowF own = intensity_of(units[k], on_ring[k], row);
+        all = all + own;
+        Row::store(s_.intensity[first + k] + row * Row::count, own);
+      }
+      Row::store(total() + row * Row::count, all);
+    }
   }
   NANET_HD void put_ring(int k, const Circle3& c) {
     L::put(s_.x + k, c.x);
@@ -307,6 +287,21 @@ class MultiringHand {
   // (-1: none). per_width: 1 / half width, 1/mm.
   static constexpr int step_bits = 18;
   using StepSum = FixedSum<Row, step_bits>;
+  // Members, not an array: g++ 12 keeps an array in memory.
+  struct StepSums {
+    StepSum w, c, s, cc, cs, off, off_c, off_s;
+    template <class T>
+    NANET_HD void get(T (&of)[8]) const {
+      of[0] = w.sum;
+      of[1] = c.sum;
+      of[2] = s.sum;
+      of[3] = cc.sum;
+      of[4] = cs.sum;
+      of[5] = off.sum;
+      of[6] = off_c.sum;
+      of[7] = off_s.sum;
+    }
+  };
   struct Step {
     float slope, peak;
     NANET_HD Step(const MultiringHand& hand, float r, float per_width) {
@@ -316,7 +311,7 @@ class MultiringHand {
       peak = hand.model_.peak * hand.p_.model.reach * width;
     }
     // rest: intensity of noise and other rings.
-    NANET_HD void add(StepSum (&v)[8], RowF cosine, RowF sine, const RowF& rest) const {
+    NANET_HD void add(StepSums& v, RowF cosine, RowF sine, const RowF& rest) const {
       const RowF off = beyond(cosine, sine);
       const RowF t = Row::max(Row::fma(off * RowF(slope), off, RowF(1.0f)), RowF(0.0f));
       const RowF own = MultiringModel::shape(t) * RowF(peak);
@@ -325,19 +320,19 @@ class MultiringHand {
       cosine = cosine * per_d;
       sine = sine * per_d;
       const RowF wc = w * cosine, ws = w * sine, wo = w * off;
-      v[0].add(w);
-      v[1].add(wc);
-      v[2].add(ws);
-      v[3].add(wc, cosine);
-      v[4].add(wc, sine);
-      v[5].add(wo);
-      v[6].add(wo, cosine);
-      v[7].add(wo, sine);
+      v.w.add(w);
+      v.c.add(wc);
+      v.s.add(ws);
+      v.cc.add(wc, cosine);
+      v.cs.add(wc, sine);
+      v.off.add(wo);
+      v.off_c.add(wo, cosine);
+      v.off_s.add(wo, sine);
     }
   };
   NANET_HD void step_sums(const Unit& u, float r, int k, float per_width, std::int32_t (&total)[8]) const {
     const Step step(*this, r, per_width);
-    StepSum v[8];
+    StepSums v;
     NANET_ROLLED
     for (std::int32_t row = 0; row < rows_; ++row) {
       RowF cosine, sine;
@@ -347,31 +342,53 @@ class MultiringHand {
       step.add(v, cosine, sine, rest);
     }
     RowI sums[8];
-    for (int j = 0; j < 8; ++j) sums[j] = v[j].sum;
+    v.get(sums);
     Row::sum(sums, total);
   }
-  // terms: number of terms in each sum.
-  NANET_HD Circle3 solved(const std::int32_t (&total)[8], std::int32_t terms, const Circle3& from) const {
-    float sum[8];
-    NANET_UNROLLED
-    for (int j = 0; j < 8; ++j) sum[j] = StepSum::value(total[j], terms);
-    const float w = sum[0] + 1e-3f, c = sum[1], s = sum[2], off = sum[5];
-    const float per_w = inverse(w), mc = c * per_w, ms = s * per_w;
-    const float a = fused(-c, mc, sum[3] + 0.02f), b = fused(-c, ms, sum[4]);
-    const float d = fused(-s, ms, sum[0] - sum[3] + 0.02f);
-    const float ec = fused(-off, mc, sum[6]), es = fused(-off, ms, sum[7]);
-    const float det = fused(a, d, -(b * b));
-    const float per_det = inverse(det > 1e-4f ? det : 1e-4f) * from.r;
-    const float ux = limit(fused(ec, d, -(es * b)) * per_det, 25.0f);
-    const float uy = limit(fused(es, a, -(ec * b)) * per_det, 25.0f);
-    const float r = from.r + limit(fused(off, from.r, -fused(c, ux, s * uy)) * per_w, 25.0f);
-    return {from.x + ux, from.y + uy, r < r_min_ ? r_min_ : r > p_.r_max ? p_.r_max : r};
+  // A ring per lane. terms: number of terms in each sum.
+  using FewCircles = LaneCircles<Few>;
+  NANET_HD FewCircles solved(const FewI (&total)[8], std::int32_t terms, const FewCircles& from) const {
+    const auto sum = [&](int j) { return StepSum::template values<Few>(total[j], terms); };
+    const FewF weight = sum(0), c = sum(1), s = sum(2), cc = sum(3), off = sum(5), w = weight + FewF(1e-3f);
+    const FewF per_w = Few::reciprocal(w), mc = c * per_w, ms = s * per_w;
+    const FewF a = Few::fma(-c, mc, cc + FewF(0.02f)), b = Few::fma(-c, ms, sum(4));
+    const FewF d = Few::fma(-s, ms, weight - cc + FewF(0.02f));
+    const FewF ec = Few::fma(-off, mc, sum(6)), es = Few::fma(-off, ms, sum(7));
+    const FewF det = Few::fma(a, d, -(b * b));
+    const FewF per_det = Few::reciprocal(Few::max(det, FewF(1e-4f))) * from.r;
+    const FewF ux = limit(Few::fma(ec, d, -(es * b)) * per_det, 25.0f);
+    const FewF uy = limit(Few::fma(es, a, -(ec * b)) * per_det, 25.0f);
+    const FewF r = from.r + limit(Few::fma(off, from.r, -Few::fma(c, ux, s * uy)) * per_w, 25.0f);
+    return {from.x + ux, from.y + uy, Few::min(Few::max(r, FewF(r_min_)), FewF(p_.r_max))};
   }
-  NANET_HD static float limit(float v, float most) { return v < -most ? -most : v > most ? most : v; }
+  NANET_HD static FewF limit(const FewF& v, float most) {
+    return Few::min(Few::max(v, FewF(-most)), FewF(most));
+  }
   NANET_HD NANET_INLINED Circle3 step(const Circle3& c, float per_width) const {
     std::int32_t total[8];
     step_sums(unit_of(c), c.r, -1, per_width, total);
-    return solved(total, terms(), c);
+    if constexpr (lane_is_thread<L>) {
+      const FewCircles to = solved(total, terms(), {c.x, c.y, c.r});
+      return {to.x, to.y, to.r};
+    } else {
+      FewI sums[8];
+      for (int j = 0; j < 8; ++j) sums[j] = FewI(total[j]);
+      const FewCircles to = solved(sums, terms(), {FewF(c.x), FewF(c.y), FewF(c.r)});
+      return {Few::at(to.x, 0), Few::at(to.y, 0), Few::at(to.r, 0)};
+    }
+  }
+  // Puts the steps of all rings: the CPU. total: by ring; rows behind the last ring are set.
+  NANET_HD void put_solved(std::int32_t (&total)[max_rings][8]) {
+    for (int k = count_; k < static_cast<int>(max_rings); ++k)
+      std::memcpy(total[k], total[0], sizeof total[k]);
+    FewI sums[8];
+    Few::columns(total, sums);
+    const FewCircles from{Few::load(s_.x), Few::load(s_.y), Few::load(s_.r)},
+        to = solved(sums, terms(), from);
+    const auto is = Few::lane() < FewI(count_);
+    Few::store(s_.x, Few::select(is, to.x, from.x));
+    Few::store(s_.y, Few::select(is, to.y, from.y));
+    Few::store(s_.r, Few::select(is, to.r, from.r));
   }
 
   // One step of every ring at once, the others fixed.
@@ -380,12 +397,10 @@ class MultiringHand {
     if constexpr (lane_is_thread<L>) {
       polish_by_groups(per_width);
     } else {
+      std::int32_t total[max_rings][8];
       NANET_ROLLED
-      for (int k = 0; k < count_; ++k) {
-        std::int32_t total[8];
-        step_sums(unit(k), s_.r[k], k, per_width, total);
-        put_ring(k, solved(total, terms(), ring(k)));
-      }
+      for (int k = 0; k < count_; ++k) step_sums(unit(k), s_.r[k], k, per_width, total[k]);
+      put_solved(total);
     }
     sum_rings();
   }
@@ -398,7 +413,7 @@ class MultiringHand {
     const Circle3 from = ring(k);
     const Unit u = unit(k);
     const Step step(*this, from.r, per_width);
-    StepSum v[8];
+    StepSums v;
     std::int32_t at = L::lane() & (width - 1);
     const auto add = [&] {
       const float x = L::one(s_.hits.x + at), y = L::one(s_.hits.y + at);
@@ -414,14 +429,13 @@ class MultiringHand {
       for (std::int32_t i = 0; i < steps; ++i) add();
     }
     std::int32_t total[8];
-    NANET_UNROLLED
-    for (int j = 0; j < 8; ++j) total[j] = v[j].sum;
+    v.get(total);
     NANET_ROLLED
     for (int far = width / 2; far > 0; far /= 2) {
       NANET_UNROLLED
       for (int j = 0; j < 8; ++j) total[j] = L::add(total[j], L::shuffle(total[j], L::lane() ^ far));
     }
-    const Circle3 c = solved(total, steps * width, from);
+    const FewCircles c = solved(total, steps * width, {from.x, from.y, from.r});
     L::sync();
     if (group < count_ && (L::lane() & (width - 1)) == 0) {
       s_.x[k] = c.x;
@@ -443,27 +457,27 @@ class MultiringHand {
     float value = sum.total(terms());
     if (count_ == 0) return value;
     static_assert(max_rings == 4);
-    const RowF rings =
-        model_.template standing<Row>(Row::load_four(s_.x), Row::load_four(s_.y), Row::load_four(s_.r));
+    const FewF rings =
+        model_.template standing<Few>(Few::load_four(s_.x), Few::load_four(s_.y), Few::load_four(s_.r));
     if constexpr (L::for_latency) {
       float each[max_rings];
       NANET_UNROLLED
-      for (int i = 0; i < static_cast<int>(max_rings); ++i) each[i] = Row::at(rings, i);
+      for (int i = 0; i < static_cast<int>(max_rings); ++i) each[i] = Few::at(rings, i);
       NANET_UNROLLED
       for (int i = 0; i < static_cast<int>(max_rings); ++i)
         if (i < count_) value += each[i];
     } else {
       NANET_ROLLED
-      for (int i = 0; i < count_; ++i) value += Row::at(rings, i);
+      for (int i = 0; i < count_; ++i) value += Few::at(rings, i);
     }
     return value - (model_.first_cost + static_cast<float>(count_ - 1) * model_.ring_cost);
   }
 
   NANET_HD float standing(const Circle3& c) const {
-    return Row::at(model_.template standing<Row>(RowF(c.x), RowF(c.y), RowF(c.r)), 0);
+    return Few::at(model_.template standing<Few>(FewF(c.x), FewF(c.y), FewF(c.r)), 0);
   }
   NANET_HD float expected(const Circle3& c) const {
-    return Row::at(model_.template expected<Row>(RowF(c.x), RowF(c.y), RowF(c.r)), 0);
+    return Few::at(model_.template expected<Few>(FewF(c.x), FewF(c.y), FewF(c.r)), 0);
   }
   NANET_HD static float uniform_root(float v) {
     if constexpr (lane_is_thread<L>)

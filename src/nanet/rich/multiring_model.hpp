@@ -72,10 +72,18 @@ struct FixedSum {
   // Sum over the lanes. terms: number added, in all lanes together.
   NANET_HD float total(std::int32_t terms) const { return value(L::sum(sum), terms); }
   NANET_HD static float value(std::int32_t sum, std::int32_t terms) {
-    constexpr std::uint32_t bits_of_magic = std::bit_cast<std::uint32_t>(magic);
-    const std::uint32_t multiple =
-        static_cast<std::uint32_t>(sum) - static_cast<std::uint32_t>(terms) * bits_of_magic;
+    const std::uint32_t multiple = static_cast<std::uint32_t>(sum) - of_magic(terms);
     return static_cast<float>(static_cast<std::int32_t>(multiple)) * unit;
+  }
+  // The same of a sum per lane.
+  template <class V>
+  NANET_HD static typename V::F values(const typename V::I& sum, std::int32_t terms) {
+    const typename V::I less(static_cast<std::int32_t>(0u - of_magic(terms)));
+    return V::to_float(V::add(sum, less)) * typename V::F(unit);
+  }
+  NANET_HD static std::uint32_t of_magic(std::int32_t terms) {
+    constexpr std::uint32_t bits_of_magic = std::bit_cast<std::uint32_t>(magic);
+    return static_cast<std::uint32_t>(terms) * bits_of_magic;
   }
 };
 

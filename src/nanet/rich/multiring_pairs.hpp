@@ -61,7 +61,8 @@ class MultiringPairs : protected MultiringHand<L> {
     return (L::fma(dx, dx, dy * dy) < F(near_centre * near_centre)) & (dr < F(near_radius)) &
            (dr > F(-near_radius));
   }
-  NANET_HD MultiringSearch<L> search_over(const MultiringHits& hits) const {
+  template <class Of = L>
+  NANET_HD MultiringSearch<Of> search_over(const MultiringHits& hits) const {
     return {model_, hits, (hits_ + 3) / 4, r_min_, p_.r_max};
   }
 
@@ -95,20 +96,25 @@ class MultiringPairs : protected MultiringHand<L> {
   }
   NANET_HD float pair_step_width() const { return 13.0f * p_.model.scale; }
   NANET_HD float pair_gain_width() const { return 13.5f * p_.model.scale; }
-  // The best of them after one step. Overwrites the intensities.
+  // The best of them after one step. May overwrite the intensities.
   NANET_HD bool find_pair(int a, int b, Circle3 (&found)[2]) {
     LaneCircles<L> pair[2];
     pairs_beside(a, b, pair);
     look_beside(a, b);
     const MultiringSearch<L> search = search_over(s_.hits);
-    static_assert(sizeof s_.intensity >= pair_words * lane_count * sizeof(float));
-    float* const room = s_.intensity[0];
-    NANET_ROLLED
-    for (std::int32_t q = 0; q < quarters; ++q) search.pair_sums(pair, pair_step_width(), q, room, q > 0);
-    search.template step_pair<1>(pair, room);
     F gain{0.0f};
-    NANET_ROLLED
-    for (std::int32_t q = 0; q < quarters; ++q) gain = gain + search.gain(pair, pair_gain_width(), q);
+    if constexpr (lane_is_thread<L>) {
+      static_assert(sizeof s_.intensity >= pair_words * lane_count * sizeof(float));
+      float* const room = s_.intensity[0];
+      NANET_ROLLED
+      for (std::int32_t q = 0; q < quarters; ++q) search.pair_sums(pair, pair_step_width(), q, room, q > 0);
+      search.template step_pair<1>(pair, room);
+      NANET_ROLLED
+      for (std::int32_t q = 0; q < quarters; ++q) gain = gain + search.gain(pair, pair_gain_width(), q);
+    } else {
+      search.step_pair(pair, pair_step_width());
+      gain = search.gain(pair, pair_gain_width());
+    }
     L::sync();
     return best_pair(pair, gain, found);
   }

@@ -47,15 +47,18 @@ struct MultiringSearch {
   // Approximate support of the hits for each lane's ring: maximum gain of each hit, weighted with its
   // proximity.
   NANET_HD F support(const Circles& c, float half_width) const {
+    using Two = typename L::Two;
     F sum;
     NANET_ROLLED
-    for (int part = 0; part < L::parts; ++part) L::set_part(sum, part, support_of(of(c, part), half_width));
+    for (int part = 0; part < L::template parts<Two>; ++part)
+      L::template set_part<Two>(sum, part, support_of<Two>(of<Two>(c, part), half_width));
     return sum;
   }
 
-  // From here on several lanes hold the same ring; each processes its share of the hits.
+  // From here on several lanes may hold the same ring; each processes its share of the hits.
   enum class Shared {
-    by_two,   // lanes i and i + 16
+    by_one,   // every lane processes all hits
+    by_two,   // lanes i and i + 16: lanes are threads
     by_four,  // lanes i, i + 8, i + 16 and i + 24
   };
 
@@ -63,20 +66,29 @@ struct MultiringSearch {
   template <Shared shared>
   NANET_HD F gain(const Circles& c, float half_width) const {
     F sum{0.0f};
-    if constexpr (shared == Shared::by_two) {
+    if constexpr (shared == Shared::by_one) {
       const std::int32_t some = quarters_of_half();
       NANET_ROLLED
-      for (int part = 0; part < L::parts; ++part) {
-        RowF mine{0.0f};
+      for (int part = 0; part < L::template parts<Row>; ++part) {
+        const RowCircles circles = of(c, part);
+        const Band band(*this, circles, half_width);
+        RowF half[2];
         NANET_ROLLED
-        for (std::int32_t q = 0; q < some; ++q)
-          mine = mine + gain_of(of(c, part), half_width, quarter(2 * L::upper(part) + q));
-        L::set_part(sum, part, mine);
+        for (int h = 0; h < 2; ++h) {
+          half[h] = gain_of(circles, band, quarter(2 * h));
+          if (some > 1) half[h] = half[h] + gain_of(circles, band, quarter(2 * h + 1));
+        }
+        L::set_part(sum, part, half[0] + half[1]);
       }
+      return sum;
+    } else if constexpr (shared == Shared::by_two) {
+      const std::int32_t some = quarters_of_half();
+      NANET_ROLLED
+      for (std::int32_t q = 0; q < some; ++q) sum = sum + gain_of(c, half_width, quarter(2 * L::upper() + q));
     } else {
       each_quarter([&](std::int32_t q, const M& here) {
         F of_quarter;
-        for (int part = 0; part < L::parts; ++part)
+        for (int part = 0; part < L::template parts<Row>; ++part)
           L::set_part(of_quarter, part, gain_of(of(c, part), half_width, quarter(q)));
         sum = L::select(here, of_quarter, sum);
       });
@@ -90,26 +102,35 @@ struct MultiringSearch {
   template <Shared shared>
   NANET_HD void step(Circles& c, float half_width) const {
     Sums<L> sums;
-    if constexpr (shared == Shared::by_two) {
+    if constexpr (shared == Shared::by_one) {
       const std::int32_t some = quarters_of_half();
       NANET_ROLLED
-      for (int part = 0; part < L::parts; ++part) {
-        Sums<Row> mine;
+      for (int part = 0; part < L::template parts<Row>; ++part) {
+        const RowCircles circles = of(c, part);
+        const Band band(*this, circles, half_width);
+        Sums<Row> half[2];
         NANET_ROLLED
-        for (std::int32_t q = 0; q < some; ++q)
-          mine.add(sums_of(of(c, part), half_width, quarter(2 * L::upper(part) + q)));
-        sums.set_part(part, mine);
+        for (int h = 0; h < 2; ++h) {
+          half[h] = sums_of(circles, band, quarter(2 * h));
+          if (some > 1) half[h].add(sums_of(circles, band, quarter(2 * h + 1)));
+        }
+        half[0].add(half[1]);
+        sums.set_part(part, half[0]);
       }
+    } else if constexpr (shared == Shared::by_two) {
+      const std::int32_t some = quarters_of_half();
+      NANET_ROLLED
+      for (std::int32_t q = 0; q < some; ++q) sums.add(sums_of(c, half_width, quarter(2 * L::upper() + q)));
     } else {
       each_quarter([&](std::int32_t q, const M& here) {
         Sums<L> of_quarter;
-        for (int part = 0; part < L::parts; ++part)
+        for (int part = 0; part < L::template parts<Row>; ++part)
           of_quarter.set_part(part, sums_of(of(c, part), half_width, quarter(q)));
         sums.set(here, of_quarter);
       });
       sums.each([](int, F& v) { v = v + beside(v); });
     }
-    sums.each([](int, F& v) { v = v + L::other_half(v); });
+    if constexpr (shared != Shared::by_one) sums.each([](int, F& v) { v = v + L::other_half(v); });
     sums.solve(c, r_min, r_max);
   }
 
@@ -119,9 +140,10 @@ struct MultiringSearch {
                           bool adds) const {
     Sums<L> of_a, of_b;
     NANET_ROLLED
-    for (int part = 0; part < L::parts; ++part) {
+    for (int part = 0; part < L::template parts<Row>; ++part) {
+      const RowCircles one = of(pair[0], part), other = of(pair[1], part);
       Sums<Row> a, b;
-      pair_sums(of(pair[0], part), of(pair[1], part), half_width, quarter(q), a, b);
+      pair_sums(one, other, Band(*this, one, half_width), Band(*this, other, half_width), quarter(q), a, b);
       of_a.set_part(part, a);
       of_b.set_part(part, b);
     }
@@ -148,11 +170,48 @@ struct MultiringSearch {
     }
   }
 
+  // That step from all hits: the CPU.
+  NANET_HD void step_pair(Circles (&pair)[2], float half_width) const {
+    Sums<L> of_a, of_b;
+    NANET_ROLLED
+    for (int part = 0; part < L::template parts<Row>; ++part) {
+      const RowCircles a = of(pair[0], part), b = of(pair[1], part);
+      const Band one(*this, a, half_width), other(*this, b, half_width);
+      Sums<Row> all_a, all_b;
+      pair_sums(a, b, one, other, quarter(0), all_a, all_b);
+      NANET_ROLLED
+      for (std::int32_t q = 1; q < quarters; ++q) {
+        Sums<Row> more_a, more_b;
+        pair_sums(a, b, one, other, quarter(q), more_a, more_b);
+        all_a.add(more_a);
+        all_b.add(more_b);
+      }
+      of_a.set_part(part, all_a);
+      of_b.set_part(part, all_b);
+    }
+    of_a.solve(pair[0], r_min, r_max);
+    of_b.solve(pair[1], r_min, r_max);
+  }
+  // gain() of two rings combined, from all hits: the CPU.
+  NANET_HD F gain(const Circles (&pair)[2], float half_width) const {
+    F sum;
+    NANET_ROLLED
+    for (int part = 0; part < L::template parts<Row>; ++part) {
+      const RowCircles a = of(pair[0], part), b = of(pair[1], part);
+      const Band one(*this, a, half_width), other(*this, b, half_width);
+      RowF mine{0.0f};
+      NANET_ROLLED
+      for (std::int32_t q = 0; q < quarters; ++q) mine = mine + gain_of(a, b, one, other, quarter(q));
+      L::set_part(sum, part, mine);
+    }
+    return sum;
+  }
+
   // gain() of two rings combined, from a quarter of the hits.
   NANET_HD F gain(const Circles (&pair)[2], float half_width, std::int32_t q) const {
     F sum;
     NANET_ROLLED
-    for (int part = 0; part < L::parts; ++part)
+    for (int part = 0; part < L::template parts<Row>; ++part)
       L::set_part(sum, part, gain_of(of(pair[0], part), of(pair[1], part), half_width, quarter(q)));
     return sum;
   }
@@ -168,7 +227,10 @@ struct MultiringSearch {
   NANET_HD Quarter quarter(std::int32_t q) const {
     const std::int32_t first = half() > undivided ? (half() + 1) / 2 : half(),
                        from = (q >> 1) * half() + (q & 1) * first;
-    return {4 * from, 4 * (from + (q & 1 ? half() - first : first))};
+    const std::int32_t to = from + (q & 1 ? half() - first : first);
+    // Padding adds nothing. A warp's lanes keep in step.
+    if constexpr (lane_is_thread<L>) return {4 * from, 4 * to};
+    return {4 * from, 4 * (to < fours ? to : fours)};
   }
   // Calls f(quarter of the lane, true): lanes 0 - 7 take the first one. Host: f(quarter, lanes that take it).
   template <class Of>
@@ -183,15 +245,18 @@ struct MultiringSearch {
   NANET_HD static F beside(const F& v) {
     return L::shuffle(v, (L::lane() & I(23)) + (I(8) - (L::lane() & I(8))));
   }
-  NANET_HD static RowCircles of(const Circles& c, int part) {
-    return {L::part(c.x, part), L::part(c.y, part), L::part(c.r, part)};
+  template <class P = Row>
+  NANET_HD static LaneCircles<P> of(const Circles& c, int part) {
+    return {L::template part<P>(c.x, part), L::template part<P>(c.y, part), L::template part<P>(c.r, part)};
   }
 
-  NANET_HD RowF support_of(const RowCircles& c, float half_width) const {
+  template <class P>
+  NANET_HD typename P::F support_of(const LaneCircles<P>& c, float half_width) const {
+    using PF = typename P::F;
     // Hits and centre in units in which (d^2 - r^2) / 2r, the distance from the ring, is 1 at half_width.
-    const RowF unit = Row::root(Row::reciprocal(c.r * RowF(2.0f * half_width)));
-    const RowF x0 = -(c.x * unit), y0 = -(c.y * unit), r0 = c.r * unit, rest = -(r0 * r0);
-    RowF sum{0.0f};
+    const PF unit = P::root(P::reciprocal(c.r * PF(2.0f * half_width)));
+    const PF x0 = -(c.x * unit), y0 = -(c.y * unit), r0 = c.r * unit, rest = -(r0 * r0);
+    PF sum{0.0f};
     NANET_ROLLED
     for (std::int32_t i = 0; i < 4 * fours; i += 4) {
       float x[4], y[4], most[4];
@@ -200,9 +265,9 @@ struct MultiringSearch {
       Row::four(hits.most + i, most);
       NANET_UNROLLED
       for (int k = 0; k < 4; ++k) {
-        const RowF dx = Row::fma(RowF(x[k]), unit, x0), dy = Row::fma(RowF(y[k]), unit, y0);
-        const RowF off = Row::fma(dx, dx, Row::fma(dy, dy, rest));
-        sum = Row::fma(Row::min(Row::fma(off, off, RowF(-1.0f)), RowF(0.0f)), RowF(most[k]), sum);
+        const PF dx = P::fma(PF(x[k]), unit, x0), dy = P::fma(PF(y[k]), unit, y0);
+        const PF off = P::fma(dx, dx, P::fma(dy, dy, rest));
+        sum = P::fma(P::min(P::fma(off, off, PF(-1.0f)), PF(0.0f)), PF(most[k]), sum);
       }
     }
     return -sum;
@@ -227,7 +292,9 @@ struct MultiringSearch {
   };
 
   NANET_HD RowF gain_of(const RowCircles& c, float half_width, const Quarter& q) const {
-    const Band band(*this, c, half_width);
+    return gain_of(c, Band(*this, c, half_width), q);
+  }
+  NANET_HD RowF gain_of(const RowCircles& c, const Band& band, const Quarter& q) const {
     RowF sum{0.0f};
     NANET_ROLLED
     for (std::int32_t i = q.from; i < q.to; i += 4) {
@@ -245,7 +312,10 @@ struct MultiringSearch {
     return sum;
   }
   NANET_HD RowF gain_of(const RowCircles& a, const RowCircles& b, float half_width, const Quarter& q) const {
-    const Band one(*this, a, half_width), other(*this, b, half_width);
+    return gain_of(a, b, Band(*this, a, half_width), Band(*this, b, half_width), q);
+  }
+  NANET_HD RowF gain_of(const RowCircles& a, const RowCircles& b, const Band& one, const Band& other,
+                        const Quarter& q) const {
     RowF sum{0.0f};
     NANET_ROLLED
     for (std::int32_t i = q.from; i < q.to; i += 4) {
@@ -339,7 +409,9 @@ struct MultiringSearch {
   };
 
   NANET_HD Sums<Row> sums_of(const RowCircles& c, float half_width, const Quarter& q) const {
-    const Band band(*this, c, half_width);
+    return sums_of(c, Band(*this, c, half_width), q);
+  }
+  NANET_HD Sums<Row> sums_of(const RowCircles& c, const Band& band, const Quarter& q) const {
     Sums<Row> sums;
     NANET_ROLLED
     for (std::int32_t i = q.from; i < q.to; i += 4) {
@@ -357,9 +429,8 @@ struct MultiringSearch {
     }
     return sums;
   }
-  NANET_HD void pair_sums(const RowCircles& a, const RowCircles& b, float half_width, const Quarter& q,
-                          Sums<Row>& of_a, Sums<Row>& of_b) const {
-    const Band one(*this, a, half_width), other(*this, b, half_width);
+  NANET_HD void pair_sums(const RowCircles& a, const RowCircles& b, const Band& one, const Band& other,
+                          const Quarter& q, Sums<Row>& of_a, Sums<Row>& of_b) const {
     NANET_ROLLED
     for (std::int32_t i = q.from; i < q.to; i += 2) {
       NANET_UNROLLED
@@ -392,7 +463,7 @@ struct MultiringSeeds {
   // Circle through three open hits; good: a possible ring.
   NANET_HD M triplet(std::int32_t first, LaneCircles<L>& c) const {
     const I idx = I(first) + L::lane(), i = modulo(idx);
-    const I d1 = I(1) + (((idx * I(773)) & I(1023)) * I(open - 1) >> 10);
+    const I d1 = I(1) + (turn_of(idx) * I(open - 1) >> 10);
     const I d2 = I(1) + (((idx * I(583)) & I(1023)) * I(open - 2) >> 10);
     const I j = wrap(i + d1), k = wrap(i + d2 + L::select(d2 >= d1, I(1), I(0)));
     const F x0 = x(i), y0 = y(i);
@@ -412,29 +483,75 @@ struct MultiringSeeds {
   // Circle through two open hits with one of six radii, on either side.
   NANET_HD M pair(std::int32_t first, LaneCircles<L>& c) const {
     const I idx = I(first) + L::lane(), i = modulo(idx);
-    const I j = wrap(i + I(1) + (((idx * I(773)) & I(1023)) * I(open - 1) >> 10));
-    const I way = ((idx * I(583)) & I(1023)) * I(12) >> 10;
-    const I size = way >> 1;
-    // Most ring radii are close to the maximum.
-    F part = L::select(size == I(0), F(0.986f), F(0.954f));
-    part = L::select(size == I(2), F(0.902f), part);
-    part = L::select(size == I(3), F(0.829f), part);
-    part = L::select(size == I(4), F(0.724f), part);
-    part = L::select(size == I(5), F(0.587f), part);
+    static constexpr Table table{};
+    I turn, way;
+    F part;
+    if constexpr (lane_is_thread<L>) {
+      turn = turn_of(idx);
+      way = way_of(idx);
+      part = part_of(way);
+    } else {
+      turn = L::load(table.turn + first);
+      part = L::load(table.part + first);
+    }
+    const I j = wrap(i + I(1) + (turn * I(open - 1) >> 10));
     const F r = part * F(r_max);
     const F dx = x(j) - x(i), dy = y(j) - y(i);
     const F d2 = L::fma(dx, dx, dy * dy);
     const M good = (d2 >= F(2500.0f)) & (d2 <= F(4.0f) * r * r);
     const F up =
         L::root(L::select(good, r * r * L::reciprocal(L::select(good, d2, F(1.0f))) - F(0.249999f), F(1.0f)));
-    const F side = L::select((way & I(1)) == I(1), up, -up);
-    c.x = x(i) + dx * F(0.5f) - dy * side;
-    c.y = y(i) + dy * F(0.5f) + dx * side;
+    F away;
+    if constexpr (lane_is_thread<L>)
+      away = L::select((way & I(1)) == I(1), up, -up);
+    else
+      away = up * L::load(table.side + first);
+    c.x = x(i) + dx * F(0.5f) - dy * away;
+    c.y = y(i) + dy * F(0.5f) + dx * away;
     c.r = r;
     return good;
   }
 
  private:
+  template <class Number>
+  NANET_HD static constexpr Number turn_of(const Number& idx) {
+    return (idx * Number(773)) & Number(1023);
+  }
+  template <class Number>
+  NANET_HD static constexpr Number way_of(const Number& idx) {
+    return ((idx * Number(583)) & Number(1023)) * Number(12) >> 10;
+  }
+  // Radius, in units of the largest. Most ring radii are close to the maximum.
+  NANET_HD static F part_of(const I& way) {
+    const I size = way >> 1;
+    F part = L::select(size == I(0), F(part_of_size(0)), F(part_of_size(1)));
+    part = L::select(size == I(2), F(part_of_size(2)), part);
+    part = L::select(size == I(3), F(part_of_size(3)), part);
+    part = L::select(size == I(4), F(part_of_size(4)), part);
+    return L::select(size == I(5), F(part_of_size(5)), part);
+  }
+  NANET_HD static constexpr float part_of_size(int size) {
+    return size == 0   ? 0.986f
+           : size == 1 ? 0.954f
+           : size == 2 ? 0.902f
+           : size == 3 ? 0.829f
+           : size == 4 ? 0.724f
+                       : 0.587f;
+  }
+  // The same for each idx: the CPU.
+  struct Table {
+    static constexpr std::int32_t size = 4 * lanes_step;
+    alignas(64) std::int32_t turn[size]{};
+    alignas(64) float part[size]{}, side[size]{};
+    constexpr Table() {
+      for (std::int32_t idx = 0; idx < size; ++idx) {
+        const std::int32_t way = way_of(idx);
+        turn[idx] = turn_of(idx);
+        part[idx] = part_of_size(way >> 1);
+        side[idx] = way & 1 ? 1.0f : -1.0f;
+      }
+    }
+  };
   NANET_HD F x(const I& i) const { return L::gather(hits.open_x, i, open); }
   NANET_HD F y(const I& i) const { return L::gather(hits.open_y, i, open); }
   NANET_HD I wrap(const I& i) const { return L::select(i >= I(open), i - I(open), i); }

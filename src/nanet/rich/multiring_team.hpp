@@ -177,7 +177,7 @@ class MultiringTeamEvent : private MultiringEvent<L, Team> {
         const float most = L::max(best_gain), worth = now[slots >> 4 * i & 15u].value;
         best_gain = L::shuffle(best_gain, from);
         if (worth - cost + most > worth - Event::patience)
-          this->template refine<MultiringSearch<L>::Shared::by_four>(hits(i), best, best_gain);
+          this->template refine<L, MultiringSearch<L>::Shared::by_four>(hits(i), best, best_gain);
         else
           best_gain = F(Event::nothing);
       }
@@ -197,7 +197,7 @@ class MultiringTeamEvent : private MultiringEvent<L, Team> {
     float most = Event::nothing;
     NANET_ROLLED
     for (int i = 0; i <= way; ++i) {
-      most = Event::pick(all, gain, c);
+      most = Event::template pick<L>(all, gain, c);
       if (!(most > Event::nothing)) break;
     }
     return most;

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <random>
 
@@ -86,6 +88,47 @@ TEST(Multiring, LanesPackedAndUnpacked) {
       EXPECT_EQ(L::at(far, lane), static_cast<float>(lane));
       ++n;
     }
+  }
+}
+
+// Lanes of one width: the bits of comparison and selection, of plain sums, of each lane's column.
+template <class L>
+void expect_bits_of_lanes() {
+  std::minstd_rand random(5);
+  const float special[] = {0.0f, -0.0f, 1.0f, -1.0f, 3e38f, -3e38f, 1e-38f};
+  for (int i = 0; i < 200; ++i) {
+    alignas(64) float a[L::count], b[L::count];
+    for (float* const values : {a, b})
+      for (int lane = 0; lane < L::count; ++lane)
+        values[lane] = random() % 3 ? special[random() % std::size(special)]
+                                    : std::uniform_real_distribution<float>(-9.0f, 9.0f)(random);
+    const typename L::F x = L::load(a), y = L::load(b), least = L::min(x, y), most = L::max(x, y);
+    for (int lane = 0; lane < L::count; ++lane) {
+      const auto bits = [](float v) { return std::bit_cast<std::uint32_t>(v); };
+      ASSERT_EQ(bits(L::at(least, lane)), bits(a[lane] < b[lane] ? a[lane] : b[lane]));
+      ASSERT_EQ(bits(L::at(most, lane)), bits(a[lane] > b[lane] ? a[lane] : b[lane]));
+      ASSERT_EQ(bits(L::at(L::fma(x, x, y), lane)), bits(__builtin_fmaf(a[lane], a[lane], b[lane])));
+      ASSERT_EQ(bits(L::at(L::root(L::abs(x)), lane)), bits(std::sqrt(std::fabs(a[lane]))));
+    }
+  }
+}
+
+TEST(Multiring, LanesOfEveryWidthRoundAlike) {
+  expect_bits_of_lanes<VectorLanes<4>>();
+  expect_bits_of_lanes<VectorLanes<16>>();
+  expect_bits_of_lanes<HostLanes>();
+  std::int32_t rows[4][8];
+  for (int k = 0; k < 4; ++k)
+    for (int j = 0; j < 8; ++j) rows[k][j] = 10 * k + j;
+  VectorLanes<4>::I columns[8];
+  VectorLanes<4>::columns(rows, columns);
+  for (int k = 0; k < 4; ++k)
+    for (int j = 0; j < 8; ++j) EXPECT_EQ(VectorLanes<4>::at(columns[j], k), 10 * k + j);
+  const HostLanes::F all = HostLanes::to_float(HostLanes::lane());
+  for (int half = 0; half < 2; ++half) {
+    const auto part = HostLanes::part<HostLanes::Half>(all, half);
+    for (int lane = 0; lane < 16; ++lane)
+      EXPECT_EQ(HostLanes::Half::at(part, lane), static_cast<float>(16 * half + lane));
   }
 }
 
