@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copy of a frame's segments and indices from the mailbox to a block's shared memory. Each thread has units
-// of its own (thread_units.hpp), some of which it may copy before the event line comes.
+// Copy of a frame's segments and indices from the mailbox to a block's shared memory. Each thread copies
+// certain units (thread_units.hpp), some of them before the event line comes.
 #pragma once
 
 #include "nanet/gpu/frame/buffer_sizes.hpp"
