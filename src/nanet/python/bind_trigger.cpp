@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -122,18 +123,27 @@ nb::list polling_stops(const stats::PollingThreads* threads) {
   constexpr std::size_t over_50us = 1;
   for (const stats::PollingStops& thread : threads->all()) {
     const stats::GapRecord& record = thread.record();
+    // The thread may still run: all numbers are those of the listed stops, so that they agree.
+    const auto listed = record.listed();
+    const Nanoseconds elapsed = record.elapsed();
     std::vector<std::int64_t> begin, end;
-    for (const auto& gap : record.listed()) {
+    Nanoseconds stopped = 0, longest = 0;
+    for (const auto& gap : listed) {
       begin.push_back(gap.begin);
       end.push_back(gap.end);
+      stopped += gap.end - gap.begin;
+      longest = std::max(longest, gap.end - gap.begin);
     }
+    const bool all_listed = listed.size() < stats::GapRecord::most_listed;
     nb::dict d;
     d["thread"] = thread.name();
     d["cpu"] = thread.cpu() < 0 ? nb::object(nb::none()) : nb::cast(thread.cpu());
-    d["seconds"] = static_cast<double>(record.elapsed()) * 1e-9;
-    d["over_50us"] = std::uint64_t{record.above(over_50us).count};
-    d["over_50us_share"] = record.share_above(over_50us);
-    d["longest_us"] = static_cast<double>(record.longest()) * 1e-3;
+    d["seconds"] = static_cast<double>(elapsed) * 1e-9;
+    d["over_50us"] = all_listed ? std::uint64_t{listed.size()} : std::uint64_t{record.above(over_50us).count};
+    d["over_50us_share"] = !all_listed   ? record.share_above(over_50us)
+                           : elapsed > 0 ? static_cast<double>(stopped) / static_cast<double>(elapsed)
+                                         : 0.0;
+    d["longest_us"] = static_cast<double>(all_listed ? longest : record.longest()) * 1e-3;
     d["begin"] = column(std::move(begin));
     d["end"] = column(std::move(end));
     all.append(d);
