@@ -126,7 +126,9 @@ FrameReceiver::Burst* FrameReceiver::closed_burst(Burst& burst, const Header& he
   if (!header.has(flag::sob)) renew(board, header);
   remember(board, header);
   lose(Lost::late);
-  if (!header.has(flag::sob | flag::eob) && options_.dealing.owns(header.frame))
+  // Numbers from `next` on are those of the next burst.
+  if (!header.has(flag::sob | flag::eob) && options_.dealing.owns(header.frame) &&
+      options_.dealing.index(header.frame) < burst.next)
     note_late({burst.base + options_.dealing.index(header.frame), b});
   return nullptr;
 }
@@ -312,7 +314,7 @@ void FrameReceiver::data(Burst& burst, const Checked& checked, std::span<const s
         header.frame >= burst.next || table_.forgotten(n) ? FrameTable::Status::closed : table_.status(n);
     if (status == FrameTable::Status::closed || status == FrameTable::Status::skipped) {
       remember(board, header);
-      note_late({n, b});
+      if (header.frame < burst.next) note_late({n, b});
       return lose(Lost::late);
     }
     if (status == FrameTable::Status::open) {

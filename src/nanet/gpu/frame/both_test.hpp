@@ -270,7 +270,7 @@ class Both {
           work, buffer(), event.flags, frame, seen_, Copy{}, clock, [](const auto&, std::uint32_t) {}, from);
     };
     bool resident = false;
-    if constexpr (Lines::indexes && !merges) resident = seen_ % 3 && buffer_work.is_usual(lines);
+    if constexpr (Lines::indexes && !merges) resident = seen_ % 3 && lines.indexed();
     if (!resident) {
       run(lines);
     } else if constexpr (Lines::indexes && !merges) {
@@ -291,7 +291,8 @@ class Both {
             shared->merge.index[units.board()][3 * units.in_index(j)] = 7;
         buffer_work.complete(t, early);
       }
-      if (!buffer_work.usual(work, event.flags, frame, clock, lines, AnswerLines{})) {
+      if (!buffer_work.is_usual(lines) ||
+          !buffer_work.usual(work, event.flags, frame, clock, lines, AnswerLines{})) {
         work.begin();
         run(AsResident{lines});
       }

@@ -18,9 +18,10 @@ class IndexedFrame : public SummedFrame<A, B> {
   using Base::s_, Base::t_, Base::options_, Base::workspace_;
 
  public:
-  // Bytes from Tables::member on.
+  // Bytes from Tables::member on. Of absent boards the first fragment's sums are read too, and not used.
   NANET_HD static constexpr std::size_t sums_bytes(unsigned boards) {
-    return sizeof(EventSums<A>) * IndexedFragments<B>::most * boards;
+    constexpr std::uint32_t most = IndexedFragments<B>::most;
+    return sizeof(EventSums<A>) * (boards == join_boards ? most * join_boards : most * (join_boards - 1) + 1);
   }
 
   // at: the bytes, in shared memory. tables: in shared memory, of at least IndexedFragments::all.

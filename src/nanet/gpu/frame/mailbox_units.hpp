@@ -60,7 +60,9 @@ class MailboxUnits {
     auto units = of(t);
     if (!units.used()) return 0;
     const unsigned b = units.board();
-    const std::uint32_t fragments = lines.fragments(b), bytes = lines.bytes(b);
+    // Within the room for them, whatever the line says; is_usual() refuses longer ones.
+    const std::uint32_t fragments = smaller(lines.fragments(b), contract::index_entries),
+                        bytes = smaller(lines.bytes(b), longest());
     const std::uint32_t next =
         units.holding(fragments + fragments / 4 + 8, smaller(bytes + bytes / 4 + 128, longest()));
     std::uint32_t early = lines.early();

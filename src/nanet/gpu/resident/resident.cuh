@@ -291,7 +291,8 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
       if constexpr (!merges) {
         if (others) early = take_early(r, buffer_work, claimed, likely);
         __threadfence_block();  // the event line is read after `waiting`
-        if (says_index(r, claimed) && claimed.found == ClaimedEvent::event)
+        if (is_whole(algorithm) && says_index(r, claimed) && claimed.found == ClaimedEvent::event &&
+            !claimed.skipped)
           likely = buffer_work.complete(threadIdx.x, SegmentLines(r, claimed, 0, early));
       }
     } else {
@@ -330,7 +331,7 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
       if constexpr (merges) {
         process<true>(r, algorithm, shared, claimed, early, conditions, false);
       } else {
-        const bool usual = takes_index();
+        const bool usual = !frame_shared.ahead && takes_index();
         if (usual) {
           const Workspace<A> workspace = memory.workspace(keeps_rings(r, frame), conditions);
           FrameWork<A, Block> work(algorithm, r.options, frame_shared, workspace);
