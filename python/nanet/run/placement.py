@@ -78,11 +78,11 @@ class Placement:
 
 
 def too_few_cores(card_threads: int) -> str:
-    """Why the card of a chain on this host gets one thread instead of `card_threads`; empty: it gets them."""
+    """Why a chain on this host has one card thread instead of `card_threads`; empty: it has them."""
     cores, needed = len(host.cores()), card_threads + OTHERS
     if card_threads < 2 or cores >= needed:
         return ""
-    return f"the card gets one thread: separate cores for it need {needed} cores, this host has {cores}"
+    return f"the card runs in one thread: {card_threads} threads need {needed} cores, this host has {cores}"
 
 
 def chain_reason() -> host.Reason:

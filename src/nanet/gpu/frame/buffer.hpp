@@ -41,7 +41,7 @@ NANET_HD inline constexpr bool is_incomplete(std::uint16_t flags) {
 template <class A, class B, bool merges = false>
 class BufferWork : public MailboxUnits<B> {
   using Units = MailboxUnits<B>;
-  using Units::sizes_, Units::s_, Units::room_;
+  using Units::sizes_, Units::s_, Units::small_, Units::room_;
 
  public:
   // small: sizes.shared_bytes(), large: sizes.large_bytes(), both on a 16 B boundary. room: capacity of the
@@ -52,7 +52,6 @@ class BufferWork : public MailboxUnits<B> {
         buffer_bytes_(shape.buffer_bytes()),
         packets_(shape.packets),
         slot_bytes_(shape.slot_bytes),
-        small_(small),
         large_(large) {}
 
 #ifdef __CUDACC__
@@ -431,7 +430,6 @@ class BufferWork : public MailboxUnits<B> {
 
   std::size_t buffer_bytes_;
   std::uint32_t packets_, slot_bytes_;
-  std::byte* small_;
   std::byte* large_;
 };
 

@@ -85,13 +85,7 @@ class FrameWork {
       }
     }
     events_ = build_rows<B>(in, s_.merge, tables, workspace_.conditions);
-    Nanoseconds built = 0, reconstructed = 0;
-    finish_events(tables, incomplete, clock, built);
-    finish_frame(frame, incomplete, clock, reconstructed);
-    B::one([&] {
-      s_.trace.built = built;
-      s_.trace.reconstructed = reconstructed;
-    });
+    finish_built(frame, incomplete, clock);
     return false;
   }
 
@@ -112,13 +106,7 @@ class FrameWork {
       events_ = events;
       frame_ = frame;
       answered = false;
-      Nanoseconds built = 0, reconstructed = 0;
-      finish_events(tables, incomplete, clock, built);
-      finish_frame(frame, incomplete, clock, reconstructed);
-      B::one([&] {
-        s_.trace.built = built;
-        s_.trace.reconstructed = reconstructed;
-      });
+      finish_built(frame, incomplete, clock);
       return true;
     } else {
       if (!algorithm_.whole) return false;
@@ -279,6 +267,18 @@ class FrameWork {
         }
       });
     }
+  }
+
+  // Both steps for the built events, with their times in the trace.
+  template <class Clock>
+  NANET_DEVICE NANET_INLINED void finish_built(std::uint32_t frame, bool incomplete, const Clock& clock) {
+    Nanoseconds built = 0, reconstructed = 0;
+    finish_events(tables_, incomplete, clock, built);
+    finish_frame(frame, incomplete, clock, reconstructed);
+    B::one([&] {
+      s_.trace.built = built;
+      s_.trace.reconstructed = reconstructed;
+    });
   }
 
   // Reconstructs the built events if they take warps or other blocks; then counts, order and primitives.

@@ -16,9 +16,10 @@ namespace nanet::gpu {
 template <class B>
 class MailboxUnits {
  public:
-  // to: segments, sizes.stride apart. room: fragments that the tables hold.
-  NANET_DEVICE MailboxUnits(const BufferSizes& sizes, FrameShared& shared, std::byte* to, std::uint32_t room)
-      : sizes_(sizes), s_(shared), to_(to), room_(room) {}
+  // small: segments, sizes.stride apart. room: fragments that the tables hold.
+  NANET_DEVICE MailboxUnits(const BufferSizes& sizes, FrameShared& shared, std::byte* small,
+                            std::uint32_t room)
+      : sizes_(sizes), s_(shared), small_(small), room_(room) {}
 
   // Bytes of the longest segment in a mailbox.
   NANET_DEVICE std::uint32_t longest() const {
@@ -116,7 +117,7 @@ class MailboxUnits {
       std::uint32_t* const to =
           units.of_index(j)
               ? s_.merge.index[b] + contract::entries_per_unit * units.in_index(j)
-              : reinterpret_cast<std::uint32_t*>(to_ + std::size_t{b} * sizes_.stride +
+              : reinterpret_cast<std::uint32_t*>(small_ + std::size_t{b} * sizes_.stride +
                                                  contract::unit_data_bytes * units.in_segment(j));
       NANET_UNROLLED
       for (unsigned i = 0; i < 3; ++i) to[i] = unit[j].word[i];
@@ -143,7 +144,7 @@ class MailboxUnits {
  protected:
   const BufferSizes& sizes_;
   FrameShared& s_;
-  std::byte* const to_;
+  std::byte* const small_;
   const std::uint32_t room_;
 };
 
