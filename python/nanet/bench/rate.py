@@ -10,7 +10,7 @@ from nanet.bench.trigger import board_options, kept_free, links, summary, trigge
 PROBE_S, FINAL_S = 3.0, 20.0
 STEP = 1.1  # final step of the search, as a ratio
 LEAST, TOP = 0.1e6, 64e6
-BUFFERS = 4096  # above 20 MHz, 512 buffers are full after a pause of the host of 1.6 ms
+BUFFERS = 4096  # above 20 MHz, 1024 buffers are full after a pause of the host of 3.3 ms
 
 
 def run(settings: Settings, sheet: Sheet) -> None:

@@ -18,7 +18,7 @@ MANY_CPUS = 12  # enough for one thread per board beside the other threads of th
 # Real-time values (docs/formats.md, Clocks) on any host, since the threads have separate cores. A thread of
 # the boards suspended by the host is no silent board: the trigger waits as long as the deadline permits.
 TIMEOUT_US, PATIENT_US, DEADLINE_US = 200.0, 800.0, 1000.0
-BUFFERS = 512  # three times the deadline; 2048 do not fit a second-level cache
+BUFFERS = 1024  # six times the deadline; 2048 packets of a board do not fit a second-level cache of 2 MiB
 # Largest number of frames sent together after a suspension of the thread: boards do not send their backlog at
 # once.
 CATCH_UP = 2
