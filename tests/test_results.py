@@ -118,6 +118,7 @@ def test_stops_and_causes_are_shown_where_a_measurement_has_them(results: Module
     causes = {"late_by_us": 2.0, "late_by_stops": 3.0, "late_by_boards": 0.0, "lost_by_us": 1.0}
     causes |= {"lost_by_boards": 6.0, "last_p99_9_over_echo": 1.5, "last_p99_99_over_echo": 2.5}
     causes |= {"explained_share": 0.0165}
+    with_losses = causes | {"lost_by_stops": 4.0}
     without = tables.chain([about | {"rows": [], "figures": figures}])
     threads = [
         {"polling": "send", "over_50us_share": 0.25, "longest_us": 45.0},
@@ -126,12 +127,16 @@ def test_stops_and_causes_are_shown_where_a_measurement_has_them(results: Module
     shown = tables.chain([about | {"rows": [stops, *threads], "figures": figures | causes}])
     assert "spinning loop" not in without and "late by us" not in without
     assert "|during the load|" in shown and "|123|" in shown and "|last 1.5 / 2.5|" in shown
-    assert "|H200-x|2|3|0|0.0165|1|6|" in shown and "|H200-x|largest of threads|||456||0.25|||" in shown
+    assert "|H200-x|2|3|0|0.0165|1|–|6|" in shown, "a measurement before losses were judged by stops"
+    judged = tables.chain([about | {"rows": [], "figures": figures | with_losses}])
+    assert "|packets lost by us|by stops|by the boards|" in judged
+    assert "|H200-x|2|3|0|0.0165|1|4|6|" in judged
+    assert "|H200-x|largest of threads|||456||0.25|||" in shown
     unwatched = {"polling": "card", "over_50us_share": 0.9, "longest_us": 999.0, "seconds": 0.006}
     hardly = {"rows": [stops, *threads, unwatched], "figures": figures | causes}
     assert "|largest of threads|||456||0.25|||" in tables.chain([about | hardly])
     not_judged = {key: n for key, n in causes.items() if key not in ("late_by_stops", "explained_share")}
-    assert "|H200-x|2|–|0|–|1|6|" in tables.chain([about | {"rows": [], "figures": figures | not_judged}])
+    assert "|H200-x|2|–|0|–|1|–|6|" in tables.chain([about | {"rows": [], "figures": figures | not_judged}])
     trip = {"mode": "echo", "samples": 9}
     latency = about | {"bench": "latency", "name": "latency-H200-x", "rows": [trip, stops]}
     latency["figures"] = {"p99_9_over_echo": 1.1, "p99_99_over_echo": 1.2} | {

@@ -112,6 +112,7 @@ def _by_cause(bench: Bench) -> str:
         "late_by_boards",
         "explained_share",
         "lost_by_us",
+        "lost_by_stops",
         "lost_by_boards",
     )
     rows = [
@@ -128,6 +129,7 @@ def _by_cause(bench: Bench) -> str:
         "by the boards",
         "explained share",
         "packets lost by us",
+        "by stops",
         "by the boards",
     ]
     return "\nBy [cause](benchmarks.md#stops-and-late-frames):\n\n" + table(head, rows)

@@ -85,10 +85,10 @@ def run_chain(
 
     rate: events per second of detector time. keep_off: CPUs reserved for the trigger. times: the L0TP
     also measures the latency from outside, and the result has the times of each frame. late_us, with times:
-    also the packets lost as late, and those sent so long after their frame's first. stops: the trigger
-    records the stops of its polling threads. links: its ports; the boards are distributed over them. truth:
-    of write_truth with the same options; None: written here. longest: seconds of sending after which boards
-    that cannot hold the speed are stopped; the run is then not lossless.
+    also the packets lost as late or overrun, and those sent so long after their frame's first. stops: the
+    trigger records the stops of its polling threads. links: its ports; the boards are distributed over them.
+    truth: of write_truth with the same options; None: written here. longest: seconds of sending after which
+    boards that cannot hold the speed are stopped; the run is then not lossless.
     """
     with _all_cpus() as all_cpus, tempfile.TemporaryDirectory() as folder, Programs(Path(folder)) as programs:
         mtp, *mgp = free_ports(1 + links)
@@ -149,7 +149,7 @@ def _frame_times(folder: Path) -> FrameTimes:
 
     times = table("times", 2)
     return FrameTimes(
-        times[:, 0], times[:, 1], table("late", 1)[:, 0], table("lost", 2), table("sent_late", 3)
+        times[:, 0], times[:, 1], table("late", 1)[:, 0], table("lost", 4), table("sent_late", 3)
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tails of a latency benchmark: ratios to the bare echo, stops of a spinning loop, late frames by cause."""
+"""Tails of a latency benchmark: ratios to the bare echo, stops of a loop, late frames and losses by cause."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from nanet.run.placement import BOARDS
 
 RATIOS = ("p99_9", "p99_99")
 ALONE_S = 2.0  # of the spinning loop before and after the load, without a spare core
-STOP_NS = 50_000  # shorter stops explain no late frame
+STOP_NS = 50_000  # shorter stops explain no late frame and no loss
 # A card counts the timeout from the kernel's arrival times, converted from another clock.
 MARGIN_NS = 10_000
 WATCHED_S = 0.1  # a thread that was watched for less gets no figures
@@ -96,14 +96,15 @@ def _alone(probe: Any, seconds: float) -> None:
 class FrameTimes:
     """Send times of each frame of a run, CLOCK_MONOTONIC ns, 0: not sent; numbers of the late frames.
 
-    lost: frame and board of each packet lost as late. sent_late: frame, board, and ns from the frame's first
-    send to the end of the call that sent the board's packets, of late calls.
+    lost: frame, board, 1 if overrun, and arrival of each packet lost as late or overrun, as far as listed.
+    sent_late: frame, board, and ns from the frame's first send to the end of the call that sent the board's
+    packets, of late calls.
     """
 
     first: np.ndarray
     last: np.ndarray
     late: np.ndarray
-    lost: np.ndarray = attrs.field(factory=lambda: np.zeros((0, 2), np.uint64))
+    lost: np.ndarray = attrs.field(factory=lambda: np.zeros((0, 4), np.uint64))
     sent_late: np.ndarray = attrs.field(factory=lambda: np.zeros((0, 3), np.uint64))
 
 
@@ -111,28 +112,31 @@ class FrameTimes:
 class Limits:
     """Times of trigger and boards, ns.
 
-    together: largest number of frames that a board sends in one call.
+    window: of the buffers, until the first one is used again. together: largest number of frames that a
+    board sends in one call.
     """
 
     frame: float
     timeout: int
     deadline: int
+    window: int
     gathered: int = 0
     together: int = 1
 
 
 @attrs.frozen
 class Causes:
-    """Late frames by cause, and lost packets that the boards sent late.
+    """Late frames by cause, and lost packets by the boards and by stops; the others are lost by us.
 
-    explained_share: share of all frames for which a stop or the boards would explain a late answer. It and
-    by_stops are None where stops are not judged.
+    explained_share: share of all frames for which a stop or the boards would explain a late answer. It,
+    by_stops and lost_by_stops are None where stops are not judged.
     """
 
     by_us: int
     by_stops: int | None
     by_boards: int
     lost_by_boards: int
+    lost_by_stops: int | None
     explained_share: float | None
 
 
@@ -153,6 +157,20 @@ def meets(begin: np.ndarray, end: np.ndarray, threads: Sequence[Stops]) -> np.nd
     return latest[before] > begin
 
 
+def stopped(begin: np.ndarray, end: np.ndarray, thread: Stops) -> np.ndarray:
+    """Time of each interval [begin, end), ns, that lies in stops of more than STOP_NS of the thread."""
+    judged = thread.end - thread.begin > STOP_NS
+    begins, ends = thread.begin[judged], thread.end[judged]  # in order, without overlap
+    total = np.concatenate([[0], np.cumsum(ends - begins)])
+
+    def before(time: np.ndarray) -> np.ndarray:
+        begun = np.searchsorted(begins, time)
+        last = np.concatenate([[np.iinfo(np.int64).min // 2], ends])[begun]  # end of the last one begun
+        return total[begun] - np.maximum(last - time, 0)
+
+    return before(end) - before(begin)
+
+
 def _largest_ahead(values: np.ndarray, frames: int) -> np.ndarray:
     """Largest value of each frame and of the `frames` after it."""
     largest = values.copy()
@@ -161,20 +179,37 @@ def _largest_ahead(values: np.ndarray, frames: int) -> np.ndarray:
     return largest
 
 
-def lost_by_boards(frames: FrameTimes, timeout: int) -> int:
-    """Packets lost as late whose board sent them later than the timeout, ns, after their frame's first."""
+def lost_by_boards(frames: FrameTimes, timeout: int) -> np.ndarray:
+    """Whether each lost packet is late, and its board sent it later than the timeout, ns, after the first."""
     late = frames.sent_late[frames.sent_late[:, 2].astype(np.int64) > timeout - MARGIN_NS]
     sent, lost = (table[:, 0] * BOARDS + table[:, 1] for table in (late, frames.lost))
-    return int(np.isin(lost, sent).sum())
+    return np.isin(lost, sent) & (frames.lost[:, 2] == 0)
 
 
-def causes(
-    frames: FrameTimes, threads: Sequence[Stops] | None, limits: Limits, late: int, lost_late: int
-) -> Causes:
-    """Late frames of a run by cause: the rule of docs/benchmarks.md, Stops and late frames.
+def lost_by_stops(frames: FrameTimes, threads: Sequence[Stops], limits: Limits) -> np.ndarray:
+    """Whether stops explain each lost packet.
 
-    threads: stops of the spinning loop and of the trigger's threads; None: not judged. late, lost_late:
-    frames late and packets lost as late, by the trigger.
+    Late: one from the due time of its frame to the timeout. Overrun: when its frame was sent, the one that
+    had its buffer before, due a window earlier, was not finished; stops of one thread fill half of that time.
+    """
+    first = frames.first.astype(np.int64)
+    due = due_times(first, limits.frame)
+    known = frames.lost[:, 0] < len(first)
+    frame, overrun = frames.lost[known, 0].astype(np.int64), frames.lost[known, 2] == 1
+    begin, sent = due[frame], np.maximum(first, due)[frame]
+    behind = np.zeros(len(frame), bool)
+    for thread in threads:
+        behind |= 2 * stopped(sent - limits.window, sent, thread) >= limits.window
+    explained = np.zeros(len(known), bool)
+    explained[known] = np.where(overrun, behind, meets(begin, sent + limits.timeout, threads))
+    return explained
+
+
+def causes(frames: FrameTimes, threads: Sequence[Stops] | None, limits: Limits, late: int) -> Causes:
+    """Late frames and lost packets of a run by cause: the rule of docs/benchmarks.md, Stops and late frames.
+
+    threads: stops of the spinning loop and of the trigger's threads; None: not judged. late: frames late, by
+    the trigger.
     """
     first, last = frames.first.astype(np.int64), frames.last.astype(np.int64)
     due = due_times(first, limits.frame)
@@ -184,12 +219,15 @@ def causes(
     by_boards = behind > limits.timeout + limits.gathered
     by_stops = meets(due, np.maximum(first, due) + limits.deadline, threads or []) & ~by_boards & sent
     found = frames.late[frames.late < len(first)].astype(np.int64)
+    lost_held = lost_by_boards(frames, limits.timeout)
+    lost_stopped = lost_by_stops(frames, threads or [], limits) & ~lost_held
     explained = float((by_stops | by_boards)[sent].mean()) if sent.any() else 0.0
     stopped, held = int(by_stops[found].sum()), int(by_boards[found].sum())
     return Causes(
         by_us=late - stopped - held,
         by_stops=None if threads is None else stopped,
         by_boards=held,
-        lost_by_boards=min(lost_late, lost_by_boards(frames, limits.timeout)),
+        lost_by_boards=int(lost_held.sum()),
+        lost_by_stops=None if threads is None else int(lost_stopped.sum()),
         explained_share=None if threads is None else explained,
     )

@@ -10,7 +10,7 @@ from nanet.bench import Row, Settings, Sheet
 from nanet.bench.chain import ChainResult, run_chain
 from nanet.bench.latency import EVENTS, PERCENTILES, pins
 from nanet.bench.overload import FRAME_S
-from nanet.bench.tails import ALONE_S, MARGIN_NS, Limits, causes, of_threads, over_echo, spinning
+from nanet.bench.tails import ALONE_S, MARGIN_NS, Causes, Limits, causes, of_threads, over_echo, spinning
 from nanet.config.sections import DEFAULT_TIMEOUT_US, REAL_TIME_TIMEOUT_US
 from nanet.report.output import DROPPED, packets_lost
 from nanet.report.tables import count
@@ -80,7 +80,7 @@ def timeout_us(settings: Settings) -> float:
 
 
 def limits(settings: Settings, result: ChainResult) -> Limits:
-    """Times of a run, for its late frames."""
+    """Times of a run, for its late frames and losses."""
     gathered = settings.batch_us
     if gathered is None:
         gathered = TRAINS_US if board_threads(settings) == 1 else 0.0
@@ -88,6 +88,7 @@ def limits(settings: Settings, result: ChainResult) -> Limits:
         frame=FRAME_S * 1e9,
         timeout=round(result.trigger["timeout_us"] * 1e3),
         deadline=round(result.trigger["deadline_us"] * 1e3),
+        window=round(result.trigger["buffers"] * FRAME_S * 1e9),
         gathered=round(gathered * 1e3),
         together=max(CATCH_UP, int(gathered * 1e-6 / FRAME_S)),
     )
@@ -162,17 +163,25 @@ def run(settings: Settings, sheet: Sheet) -> None:
     threads = of_threads(result.stops, sheet)
     # Without a spare core, other threads of the chain stop the trigger's: stops are not judged.
     counted = None if spare is None else [stops, *threads]
-    of = causes(result.frames, counted, limits(settings, result), late, result.trigger["lost"]["late"])
-    figures |= {
-        "late_by_us": float(of.by_us),
-        "late_by_boards": float(of.by_boards),
-        "lost_by_us": float(lost - of.lost_by_boards),
-        "lost_by_boards": float(of.lost_by_boards),
-    }
-    if of.by_stops is not None and of.explained_share is not None:
-        figures |= {"late_by_stops": float(of.by_stops), "explained_share": of.explained_share}
+    of = causes(result.frames, counted, limits(settings, result), late)
+    figures |= by_cause(of, lost)
     sheet.rows.append(summary(settings, result))
     sheet.verdict = verdict(result.trigger, board_threads(settings))
+
+
+def by_cause(of: Causes, lost: float) -> dict[str, float]:
+    """Figures of late frames and of `lost` packets by cause; stops have some only where they are judged."""
+    judged = {
+        "late_by_stops": of.by_stops,
+        "lost_by_stops": of.lost_by_stops,
+        "explained_share": of.explained_share,
+    }
+    return {
+        "late_by_us": float(of.by_us),
+        "late_by_boards": float(of.by_boards),
+        "lost_by_us": float(lost - of.lost_by_boards - (of.lost_by_stops or 0)),
+        "lost_by_boards": float(of.lost_by_boards),
+    } | {name: float(value) for name, value in judged.items() if value is not None}
 
 
 def verdict(result: Mapping[str, Any], sending: int) -> str:

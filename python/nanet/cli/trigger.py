@@ -116,7 +116,7 @@ def trigger(
         typer.Option(
             "--late-packets",
             metavar="FILE",
-            help="Write the packets of closed frames: u64 frame over the run, board.",
+            help="Write packets lost as late or overrun: u64 frame over the run, board, 1 if overrun, ns.",
         ),
     ] = None,
 ) -> None:
@@ -167,7 +167,7 @@ def trigger(
         if stops:
             write_stops(core.stops(), stops)
         if late_packets:
-            packets: Any = core.late_packets()
+            packets: Any = core.lost_packets()
             packets.tofile(late_packets)
     result["host"] = host.describe()
     result["real_time"] = settings["real_time"]

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "nanet/card/counters.hpp"
 #include "nanet/card/observers.hpp"
 
 namespace nanet::card {
@@ -27,26 +28,29 @@ class ReceiveStatus {
   // All bursts begun, in order; at most most_bursts.
   const std::vector<BurstBase>& bursts() const noexcept { return bases_; }
 
-  struct LatePacket {
-    std::uint64_t n, board;  // frame number, from 0 over the run
+  struct LostPacket {
+    std::uint64_t n;  // frame number, from 0 over the run
+    Nanoseconds arrival;
+    std::uint8_t board;
+    Lost reason;  // late: the frame was closed; overrun: it has no buffer
   };
-  // Packets of closed frames (lost.late), in order; at most most_late. Read after the run. Gather mode
-  // `frame` of software datapaths only.
-  const std::vector<LatePacket>& late_packets() const noexcept { return late_; }
+  // Packets lost for these two reasons, in order; at most most_lost, both together. Read after the run.
+  // Gather mode `frame` of software datapaths only.
+  const std::vector<LostPacket>& lost_packets() const noexcept { return lost_; }
 
  protected:
   // Does not allocate: packets beyond the vector's capacity are not recorded.
-  void note_late(const LatePacket& packet) noexcept {
-    if (late_.size() < late_.capacity()) late_.push_back(packet);
+  void note_lost(const LostPacket& packet) noexcept {
+    if (lost_.size() < lost_.capacity()) lost_.push_back(packet);
   }
   // Does not allocate: bursts beyond the vector's capacity are not recorded.
   void note_burst(const BurstBase& burst) noexcept {
     if (bases_.size() < bases_.capacity()) bases_.push_back(burst);
   }
   static constexpr std::size_t most_bursts = 1 << 16;
-  static constexpr std::size_t most_late = 1 << 18;
+  static constexpr std::size_t most_lost = 1 << 18;
   std::vector<BurstBase> bases_;
-  std::vector<LatePacket> late_;
+  std::vector<LostPacket> lost_;
   FrameObserver* observer_ = nullptr;
   BurstObserver* burst_observer_ = nullptr;
 };

@@ -108,12 +108,15 @@ struct PyTrigger {
   trigger::Trigger core;
 };
 
-// Packets of closed frames: frame and board of each.
-nb::object late_packets(const trigger::Trigger& core) {
+// Packets lost as `late` or `overrun`: frame, board, whether overrun, and arrival of each.
+nb::object lost_packets(const trigger::Trigger& core) {
   std::vector<std::uint64_t> rows;
-  for (const auto& packet : core.late_packets()) rows.insert(rows.end(), {packet.n, packet.board});
-  const std::size_t packets = rows.size() / 2;
-  return column(std::move(rows), {packets, 2});
+  for (const auto& packet : core.lost_packets())
+    rows.insert(rows.end(), {packet.n, packet.board, std::uint64_t{packet.reason == card::Lost::overrun},
+                             static_cast<std::uint64_t>(packet.arrival)});
+  constexpr std::size_t columns = 4;
+  const std::size_t packets = rows.size() / columns;
+  return column(std::move(rows), {packets, columns});
 }
 
 // Stops of the card's polling threads, a dictionary each; empty: not recorded.
@@ -331,9 +334,9 @@ void bind_trigger(nb::module_& m) {
           "thread, cpu (None: not pinned), seconds watched, over_50us and over_50us_share (number, share of "
           "the time watched), longest_us (0: none), begin and end (CLOCK_MONOTONIC ns).")
       .def(
-          "late_packets", [](const PyTrigger& t) { return late_packets(t.core); },
-          "After join(): packets of closed frames (lost.late): frame, counted from 0 over the run, and board "
-          "(u64); the first 262144.")
+          "lost_packets", [](const PyTrigger& t) { return lost_packets(t.core); },
+          "After join(): packets lost as `late` or `overrun`: frame, counted from 0 over the run, board, "
+          "1 if `overrun`, and arrival (CLOCK_MONOTONIC ns), u64; the first 262144.")
       .def(
           "final_slack",
           [](const PyTrigger& t) {

@@ -461,8 +461,10 @@ TEST(Bursts, LatePacketsAreListedByFrameAndBoard) {
   Rig rig;
   const auto listed = [&] {
     std::vector<std::pair<std::uint64_t, std::uint64_t>> all;
-    for (const auto& packet : rig.stream.receive_status().late_packets())
+    for (const auto& packet : rig.stream.receive_status().lost_packets()) {
+      EXPECT_EQ(packet.reason, Lost::late);
       all.emplace_back(packet.n, packet.board);
+    }
     return all;
   };
   using Listed = std::vector<std::pair<std::uint64_t, std::uint64_t>>;

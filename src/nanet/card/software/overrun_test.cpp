@@ -3,6 +3,9 @@
 // buffer counts as one overrun for all its packets. It is answered at once, without effect on other frames.
 #include <gtest/gtest.h>
 
+#include <tuple>
+#include <vector>
+
 #include "nanet/card/software/rig_test.hpp"
 
 namespace nanet::card {
@@ -36,6 +39,52 @@ TEST(Overrun, DecidedOnceAtTheFirstPacket) {
   EXPECT_EQ(s.sub_id, 0xFF);
   EXPECT_EQ(s.bytes.size(), 8u);
   EXPECT_EQ(rig.observer.all[8].outcome, Outcome::overrun);
+}
+
+TEST(Overrun, PacketsAreListedWithBoardReasonAndArrival) {
+  Rig rig(eight());
+  rig.sobs();
+  for (Frame f = 1; f < 8; ++f) rig.frame(f);  // opens frame 0, too
+  rig.now += 10;
+  rig.feed({.board = 3, .frame = 9});  // also opens frame 8 without a buffer
+  rig.feed({.board = 1, .frame = 9, .index = 0, .last = false});
+  rig.feed({.board = 1, .frame = 7});  // late
+  rig.feed({.board = 1, .frame = 9, .index = 1});
+  rig.expire(rig.now += 2000);
+  rig.serve();
+  rig.send();                          // the buffers are returned
+  rig.feed({.board = 2, .frame = 8});  // too late for them
+  rig.feed({.board = 2, .frame = 0});
+  for (int i = 0; i < 2; ++i) rig.feed({.board = 0, .frame = 10});  // a duplicate is not listed
+  using Row = std::tuple<std::uint64_t, unsigned, Lost, Nanoseconds>;
+  std::vector<Row> listed;
+  for (const auto& p : rig.stream.receive_status().lost_packets())
+    listed.emplace_back(p.n, p.board, p.reason, p.arrival);
+  const Nanoseconds first = rig.now - 2000, second = rig.now;
+  EXPECT_EQ(listed, (std::vector<Row>{{9, 3, Lost::overrun, first},
+                                      {9, 1, Lost::overrun, first},
+                                      {7, 1, Lost::late, first},
+                                      {9, 1, Lost::overrun, first},
+                                      {8, 2, Lost::overrun, second},
+                                      {0, 2, Lost::late, second}}));
+  EXPECT_EQ(rig.lost(Lost::overrun), 4u);
+  EXPECT_EQ(rig.lost(Lost::late), 2u);
+  EXPECT_EQ(rig.lost(Lost::duplicate), 1u);
+  rig.finish();
+}
+
+TEST(Overrun, AFullListOfLostPacketsDoesNotGrow) {
+  Rig rig(eight());
+  rig.sobs();
+  for (Frame f = 0; f < 8; ++f) rig.frame(f);
+  const auto& listed = rig.stream.receive_status().lost_packets();
+  const auto* const at = listed.data();
+  constexpr std::size_t room = 1 << 18, more = 100;  // docs/files.md
+  for (std::size_t i = 0; i < room + more; ++i) rig.feed({.board = 0, .frame = 8});
+  EXPECT_EQ(rig.lost(Lost::overrun), room + more);
+  EXPECT_EQ(listed.size(), room);
+  EXPECT_EQ(listed.data(), at);
+  rig.finish();
 }
 
 TEST(Overrun, ErrorEventCoversTheFrame) {

@@ -41,7 +41,7 @@ FrameReceiver::FrameReceiver(const ReceiverOptions& options, Consumers& consumer
       timers_(std::bit_ceil(table.slots() * 4)),
       timer_mask_(timers_.size() - 1) {
   bases_.reserve(most_bursts);
-  late_.reserve(options.replay ? 0 : most_late);
+  lost_.reserve(options.replay ? 0 : most_lost);
 }
 
 void FrameReceiver::refuse(std::span<const std::byte> datagram, Refusal reason, Nanoseconds stamp) noexcept {
@@ -87,12 +87,12 @@ FrameReceiver::Burst* FrameReceiver::burst_of(const Header& header, Nanoseconds 
   if (any_burst_) {
     if (header.burst == current_.number) {
       if (current_.active) return &current_;
-      return closed_burst(current_, header);
+      return closed_burst(current_, header, stamp);
     }
     if (old_known_ && header.burst == old_.number) {
       // All frames may be closed, but a further board's EOB still counts.
       const bool marker = header.has(flag::sob | flag::eob);
-      return old_.active || (marker && !old_.over) ? &old_ : closed_burst(old_, header);
+      return old_.active || (marker && !old_.over) ? &old_ : closed_burst(old_, header, stamp);
     }
     const auto ahead = static_cast<std::uint8_t>(header.burst - current_.number);
     if (ahead > 127) {
@@ -120,16 +120,18 @@ FrameReceiver::Burst* FrameReceiver::burst_of(const Header& header, Nanoseconds 
 }
 
 // Packet of a finished burst: counted as late, but not as missing.
-FrameReceiver::Burst* FrameReceiver::closed_burst(Burst& burst, const Header& header) noexcept {
+FrameReceiver::Burst* FrameReceiver::closed_burst(Burst& burst, const Header& header,
+                                                  Nanoseconds stamp) noexcept {
   const unsigned b = board_index(header.board);
   Board& board = burst.board[b];
   if (!header.has(flag::sob)) renew(board, header);
   remember(board, header);
-  lose(Lost::late);
   // Numbers from `next` on are those of the next burst.
   if (!header.has(flag::sob | flag::eob) && options_.dealing.owns(header.frame) &&
       options_.dealing.index(header.frame) < burst.next)
-    note_late({burst.base + options_.dealing.index(header.frame), b});
+    lose(Lost::late, burst.base + options_.dealing.index(header.frame), b, stamp);
+  else
+    lose(Lost::late);
   return nullptr;
 }
 
@@ -314,8 +316,7 @@ void FrameReceiver::data(Burst& burst, const Checked& checked, std::span<const s
         header.frame >= burst.next || table_.forgotten(n) ? FrameTable::Status::closed : table_.status(n);
     if (status == FrameTable::Status::closed || status == FrameTable::Status::skipped) {
       remember(board, header);
-      if (header.frame < burst.next) note_late({n, b});
-      return lose(Lost::late);
+      return header.frame < burst.next ? lose(Lost::late, n, b, stamp) : lose(Lost::late);
     }
     if (status == FrameTable::Status::open) {
       const auto& s = table_.slot(n).board[b];
@@ -336,7 +337,7 @@ void FrameReceiver::data(Burst& burst, const Checked& checked, std::span<const s
     }
     open_up_to(burst, header.frame, stamp);
   }
-  if (table_.status(n) == FrameTable::Status::overrun) return lose(Lost::overrun);
+  if (table_.status(n) == FrameTable::Status::overrun) return lose(Lost::overrun, n, b, stamp);
   place(burst, n, b, checked, datagram, stamp);
   // The board's next packet probably belongs to the next frame, whose buffer is not cached. The prefetch
   // follows the event, so as not to delay it.

@@ -141,10 +141,15 @@ class FrameReceiver final : public Receiver {
   void receive(std::span<const std::byte> datagram, const wire::mgp::Checked& checked,
                Nanoseconds stamp) noexcept;
   void lose(Lost reason) noexcept { ++counters_.lost[static_cast<std::size_t>(reason)]; }
+  // Also lists the packet.
+  void lose(Lost reason, std::uint64_t n, unsigned board, Nanoseconds arrival) noexcept {
+    note_lost({n, arrival, static_cast<std::uint8_t>(board), reason});
+    lose(reason);
+  }
   void refuse(std::span<const std::byte> datagram, wire::mgp::Refusal reason, Nanoseconds stamp) noexcept;
   bool of_a_third_burst(const Header& header) const noexcept;
   Burst* burst_of(const Header& header, Nanoseconds stamp) noexcept;
-  Burst* closed_burst(Burst& burst, const Header& header) noexcept;
+  Burst* closed_burst(Burst& burst, const Header& header, Nanoseconds stamp) noexcept;
   void begin(std::uint8_t number, Nanoseconds stamp, Nanoseconds first) noexcept;
   void marker(Burst& burst, const Header& header, Nanoseconds stamp) noexcept;
   void data(Burst& burst, const wire::mgp::Checked& checked, std::span<const std::byte> datagram,

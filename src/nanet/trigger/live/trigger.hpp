@@ -112,9 +112,9 @@ class Trigger {
   Timestamp final_latency() const noexcept { return options_.final.latency; }
   // Stops of the card's polling threads. The card's own thread polls with `busy` only. nullptr: not recorded.
   const stats::PollingThreads* stops() const noexcept { return stops_.get(); }
-  // Packets that arrived after the end of their frame. After the run.
-  const std::vector<card::ReceiveStatus::LatePacket>& late_packets() const noexcept {
-    return card_->stream(*clop_).receive_status().late_packets();
+  // Packets lost as `late` or `overrun`. After the run.
+  const std::vector<card::ReceiveStatus::LostPacket>& lost_packets() const noexcept {
+    return card_->stream(*clop_).receive_status().lost_packets();
   }
   // nullptr without sync datagrams.
   const ExperimentTime* experiment_time() const noexcept { return time_.get(); }
