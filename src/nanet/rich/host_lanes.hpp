@@ -140,10 +140,20 @@ struct VectorLanes {
   }
   NANET_LANES_INLINE static void append(float* p, const F& v, const M&, std::uint32_t word) {
 #if defined(__AVX512F__)
-    for (int h = 0; h < vectors; ++h) {
-      const auto mask = static_cast<__mmask16>(word >> (width * h));
-      _mm512_storeu_ps(p, _mm512_maskz_compress_ps(mask, reinterpret_cast<__m512>(v.v[h])));
-      p += __builtin_popcount(mask);
+    const auto compressed = [&](int h) {
+      return _mm512_maskz_compress_ps(static_cast<__mmask16>(word >> (width * h)), host_lanes::to_m(v.v[h]));
+    };
+    if constexpr (vectors == 1) {
+      _mm512_storeu_ps(p, compressed(0));
+    } else {
+      // Side by side, not overlapping: a vector loaded across two stores waits for them.
+      static_assert(vectors == 2);
+      const int first = __builtin_popcount(word & 0xFFFFu);
+      const __m512 rest = compressed(1);
+      _mm512_storeu_ps(p,
+                       _mm512_mask_expand_ps(compressed(0), static_cast<__mmask16>(0xFFFFu << first), rest));
+      _mm512_storeu_ps(p + width,
+                       _mm512_maskz_compress_ps(static_cast<__mmask16>(0xFFFF0000u >> first), rest));
     }
 #else
     float values[lanes];

@@ -11,13 +11,15 @@ inline constexpr unsigned lane_count = 32;
 
 // Before a loop: unrolls it fully, twice or not at all. The instructions of a warp must fit in the
 // instruction cache. NANET_INLINED: a function that kernels inline; the members of an object that other
-// functions take lie in local memory.
+// functions take lie in local memory. NANET_CPU_INLINED: one that the CPU inlines; values of several vectors
+// go to a function, and come from it, through memory.
 #ifdef __CUDACC__
 #define NANET_UNROLLED _Pragma("unroll")
 #define NANET_UNROLLED_TWICE _Pragma("unroll 2")
 #define NANET_ROLLED _Pragma("unroll 1")
 #define NANET_NOINLINE __noinline__
 #define NANET_INLINED __forceinline__
+#define NANET_CPU_INLINED
 #else
 #ifdef __OPTIMIZE__
 #define NANET_UNROLLED _Pragma("GCC unroll 8")
@@ -29,6 +31,7 @@ inline constexpr unsigned lane_count = 32;
 #define NANET_UNROLLED_TWICE
 #define NANET_NOINLINE
 #define NANET_INLINED
+#define NANET_CPU_INLINED inline __attribute__((always_inline))
 #endif
 
 // Fused multiply-add, in uniform code.

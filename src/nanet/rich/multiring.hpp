@@ -51,7 +51,12 @@ class MultiringEvent : protected MultiringPairs<L> {
   // unsettled: begin() has found before that a search is needed.
   NANET_HD void run(Rings& out, bool unsettled = false) {
     if (unsettled) start(false);
-    if (unsettled || begin()) search();
+    if (unsettled || begin()) {
+      search();
+    } else if constexpr (!lane_is_thread<L>) {  // the best rings are the current ones
+      finish();
+      return write(out);
+    }
     end(out);
   }
 
@@ -68,6 +73,7 @@ class MultiringEvent : protected MultiringPairs<L> {
   NANET_HD void search() {
     copy(b_.kept.best, s_.now[0]);
     int states = 1;
+    if constexpr (!lane_is_thread<L>) held_ = -1;
     NANET_ROLLED
     for (unsigned level = 0; level < max_rings && states > 0; ++level)
       states = next_states(states, cost_of(level));
@@ -160,12 +166,19 @@ class MultiringEvent : protected MultiringPairs<L> {
     std::uint32_t candidates = 0;
     int in_hand = -1;
     NANET_ROLLED
-    for (int i = 0; i < states; ++i) {
-      take(s_.now[i]);
+    for (int n = 0; n < states; ++n) {
+      int i = n;
+      if constexpr (lane_is_thread<L>) {
+        take(s_.now[i]);
+      } else {
+        if (n <= held_) i = n == 0 ? held_ : n - 1;
+        if (i != held_) take(s_.now[i]);
+      }
       in_hand = i;
       candidates |= find(look_beside(-1, -1), i, s_.now[i].value, cost);
     }
     int found = 0;
+    [[maybe_unused]] int held_slot = -1;  // of the state held, in s_.next
     std::uint32_t slots = 0;
     while (candidates && found < breadth_) {
       const int first = most_promising(candidates);
@@ -175,17 +188,23 @@ class MultiringEvent : protected MultiringPairs<L> {
       if (more.promise < before - patience) break;
       if (more.state != in_hand) take_rings(s_.now[more.state]);
       const float v = with(more.circle, more.state == in_hand ? count_ : 0);
-      in_hand = -1;
+      in_hand = held_slot = -1;
       if (v > before && known(s_.next, slots, found, v)) continue;
       note(count_, v);
       if (!(v > before)) continue;
       save(s_.next[found], v);
       slots |= static_cast<std::uint32_t>(found) << 4 * found;
-      ++found;
+      held_slot = found++;
     }
     const int chosen = select(s_.next, slots, found);
+    if constexpr (!lane_is_thread<L>) held_ = -1;
     NANET_ROLLED
-    for (int i = 0; i < chosen; ++i) copy(s_.next[slots >> 4 * i & 15u], s_.now[i]);
+    for (int i = 0; i < chosen; ++i) {
+      const int slot = static_cast<int>(slots >> 4 * i & 15u);
+      copy(s_.next[slot], s_.now[i]);
+      if constexpr (!lane_is_thread<L>)
+        if (slot == held_slot) held_ = i;
+    }
     return chosen;
   }
 
@@ -240,7 +259,8 @@ class MultiringEvent : protected MultiringPairs<L> {
   NANET_HD LaneCircles<L> no_circles() const { return {F(p_.centre_x), F(0.0f), F(100.0f)}; }
   // 32 seeds and their approximate gain. hits: as look_beside() leaves them. Lanes without a circle take one
   // of 32 further pairs. If these do not suffice, the gain is `nothing`.
-  NANET_HD F seeds(const MultiringHits& hits, int round, std::int32_t open, LaneCircles<L>& c) const {
+  NANET_HD NANET_CPU_INLINED F seeds(const MultiringHits& hits, int round, std::int32_t open,
+                                     LaneCircles<L>& c) const {
     const MultiringSeeds<L> from{hits, open, r_min_, p_.r_max, inverse(static_cast<float>(open))};
     LaneCircles<L> other;
     const M also = from.pair((2 * round + 1) * lanes_step, other);
@@ -547,6 +567,8 @@ class MultiringEvent : protected MultiringPairs<L> {
   }
 
   Board& b_;
+  // The CPU: state whose rings and intensities are current between levels, taken first; -1: none.
+  int held_ = -1;
   const Team team_;
   const int breadth_;
   unsigned turn_ = 0;

@@ -24,6 +24,7 @@ class MultiringHand {
   using Few = typename L::Few;
   using FewF = typename Few::F;
   using FewI = typename Few::I;
+  using FewCircles = LaneCircles<Few>;
   using State = Multiring::State;
   using Scratch = Multiring::Scratch;
   static constexpr float far_away = 1e4f;                // mm: position of padding hits
@@ -51,12 +52,15 @@ class MultiringHand {
           const Point at = i < hits_ ? plane[event.pm[i]] : Point{far_away, far_away};
           s_.hits.x[i] = at.x;
           s_.hits.y[i] = at.y;
-          s_.hits.per[i] = s_.hits.most[i] = 0.0f;
         }
       }
     }
-    NANET_ROLLED
-    for (int k = 0; k < static_cast<int>(max_rings); ++k) put_ring(k, {p_.centre_x, 0.0f, 100.0f});
+    if constexpr (lane_is_thread<L>) {
+      NANET_ROLLED
+      for (int k = 0; k < static_cast<int>(max_rings); ++k) put_ring(k, {p_.centre_x, 0.0f, 100.0f});
+    } else {
+      put_rings({FewF(p_.centre_x), FewF(0.0f), FewF(100.0f)});
+    }
     L::sync();
   }
   NANET_HD float* total() const { return s_.intensity[max_rings]; }
@@ -106,12 +110,12 @@ class MultiringHand {
     to[3] = u.slope;
   }
   // Of all rings, by member: the CPU.
-  NANET_HD void put_units() {
-    const FewF x = Few::load(s_.x), y = Few::load(s_.y), r = Few::load(s_.r), per_r = Few::reciprocal(r);
+  NANET_HD void put_units(const FewCircles& c) {
+    const FewF per_r = Few::reciprocal(c.r);
     Few::store(s_.unit[0], per_r);
-    Few::store(s_.unit[1], -(x * per_r));
-    Few::store(s_.unit[2], -(y * per_r));
-    Few::store(s_.unit[3], -(r * r * FewF(p_.model.per_reach2)));
+    Few::store(s_.unit[1], -(c.x * per_r));
+    Few::store(s_.unit[2], -(c.y * per_r));
+    Few::store(s_.unit[3], -(c.r * c.r * FewF(p_.model.per_reach2)));
   }
   NANET_HD RowF intensity_of(int k, std::int32_t row) const {
     return intensity_of(unit(k), model_.peak * s_.r[k], row);
@@ -129,10 +133,14 @@ class MultiringHand {
     L::sync();
     if constexpr (lane_is_thread<L>) {
       if (L::lane() < count_) put_unit(L::lane());
-    } else {
-      put_units();
+    } else if (count_ > 0) {
+      put_units(rings());
     }
     L::sync();
+    sum_units(first);
+  }
+  // The same with s_.unit up to date.
+  NANET_HD NANET_INLINED void sum_units(int first = 0) {
     if constexpr (lane_is_thread<L>) {
       add_rings(first);
     } else {
@@ -197,9 +205,24 @@ class MultiringHand {
     }
   }
   NANET_HD void put_ring(int k, const Circle3& c) {
-    L::put(s_.x + k, c.x);
-    L::put(s_.y + k, c.y);
-    L::put(s_.r + k, c.r);
+    if constexpr (lane_is_thread<L>) {
+      L::put(s_.x + k, c.x);
+      L::put(s_.y + k, c.y);
+      L::put(s_.r + k, c.r);
+    } else {
+      // In whole vectors: a vector loaded behind a store of one number waits for it.
+      put_rings(selected(Few::lane() == FewI(k), {FewF(c.x), FewF(c.y), FewF(c.r)}, rings()));
+    }
+  }
+  // All rings: the CPU.
+  NANET_HD FewCircles rings() const { return {Few::load(s_.x), Few::load(s_.y), Few::load(s_.r)}; }
+  NANET_HD static FewCircles selected(const typename Few::M& is, const FewCircles& a, const FewCircles& b) {
+    return {Few::select(is, a.x, b.x), Few::select(is, a.y, b.y), Few::select(is, a.r, b.r)};
+  }
+  NANET_HD void put_rings(const FewCircles& c) {
+    Few::store(s_.x, c.x);
+    Few::store(s_.y, c.y);
+    Few::store(s_.r, c.r);
   }
   NANET_HD Circle3 ring(int k) const { return {s_.x[k], s_.y[k], s_.r[k]}; }
   NANET_HD void take(const State& state) {
@@ -346,8 +369,8 @@ class MultiringHand {
     Row::sum(sums, total);
   }
   // A ring per lane. terms: number of terms in each sum.
-  using FewCircles = LaneCircles<Few>;
-  NANET_HD FewCircles solved(const FewI (&total)[8], std::int32_t terms, const FewCircles& from) const {
+  NANET_HD NANET_CPU_INLINED FewCircles solved(const FewI (&total)[8], std::int32_t terms,
+                                               const FewCircles& from) const {
     const auto sum = [&](int j) { return StepSum::template values<Few>(total[j], terms); };
     const FewF weight = sum(0), c = sum(1), s = sum(2), cc = sum(3), off = sum(5), w = weight + FewF(1e-3f);
     const FewF per_w = Few::reciprocal(w), mc = c * per_w, ms = s * per_w;
@@ -377,18 +400,14 @@ class MultiringHand {
       return {Few::at(to.x, 0), Few::at(to.y, 0), Few::at(to.r, 0)};
     }
   }
-  // Puts the steps of all rings: the CPU. total: by ring; rows behind the last ring are set.
-  NANET_HD void put_solved(std::int32_t (&total)[max_rings][8]) {
-    for (int k = count_; k < static_cast<int>(max_rings); ++k)
-      std::memcpy(total[k], total[0], sizeof total[k]);
+  // Puts the steps of all rings and their units: the CPU. total: by ring; behind the last ring: any numbers.
+  NANET_HD NANET_CPU_INLINED void put_solved(const std::int32_t (&total)[max_rings][8]) {
     FewI sums[8];
     Few::columns(total, sums);
-    const FewCircles from{Few::load(s_.x), Few::load(s_.y), Few::load(s_.r)},
-        to = solved(sums, terms(), from);
-    const auto is = Few::lane() < FewI(count_);
-    Few::store(s_.x, Few::select(is, to.x, from.x));
-    Few::store(s_.y, Few::select(is, to.y, from.y));
-    Few::store(s_.r, Few::select(is, to.r, from.r));
+    const FewCircles from = rings();
+    const FewCircles c = selected(Few::lane() < FewI(count_), solved(sums, terms(), from), from);
+    put_rings(c);
+    put_units(c);
   }
 
   // One step of every ring at once, the others fixed.
@@ -396,13 +415,14 @@ class MultiringHand {
     const float per_width = per_step_width * p_.model.per_scale;
     if constexpr (lane_is_thread<L>) {
       polish_by_groups(per_width);
+      sum_rings();
     } else {
-      std::int32_t total[max_rings][8];
+      std::int32_t total[max_rings][8] = {};
       NANET_ROLLED
       for (int k = 0; k < count_; ++k) step_sums(unit(k), s_.r[k], k, per_width, total[k]);
       put_solved(total);
+      sum_units();
     }
-    sum_rings();
   }
   // Each ring in a group of 32, 16 or 8 lanes: with few hits a row would leave most lanes idle. Lanes are
   // threads.

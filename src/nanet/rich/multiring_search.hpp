@@ -46,7 +46,7 @@ struct MultiringSearch {
 
   // Approximate support of the hits for each lane's ring: maximum gain of each hit, weighted with its
   // proximity.
-  NANET_HD F support(const Circles& c, float half_width) const {
+  NANET_HD NANET_CPU_INLINED F support(const Circles& c, float half_width) const {
     using Two = typename L::Two;
     F sum;
     NANET_ROLLED
@@ -251,7 +251,7 @@ struct MultiringSearch {
   }
 
   template <class P>
-  NANET_HD typename P::F support_of(const LaneCircles<P>& c, float half_width) const {
+  NANET_HD NANET_CPU_INLINED typename P::F support_of(const LaneCircles<P>& c, float half_width) const {
     using PF = typename P::F;
     // Hits and centre in units in which (d^2 - r^2) / 2r, the distance from the ring, is 1 at half_width.
     const PF unit = P::root(P::reciprocal(c.r * PF(2.0f * half_width)));
@@ -461,7 +461,7 @@ struct MultiringSeeds {
   float per_open;  // 1 / open
 
   // Circle through three open hits; good: a possible ring.
-  NANET_HD M triplet(std::int32_t first, LaneCircles<L>& c) const {
+  NANET_HD NANET_CPU_INLINED M triplet(std::int32_t first, LaneCircles<L>& c) const {
     const I idx = I(first) + L::lane(), i = modulo(idx);
     const I d1 = I(1) + (turn_of(idx) * I(open - 1) >> 10);
     const I d2 = I(1) + (((idx * I(583)) & I(1023)) * I(open - 2) >> 10);
@@ -481,7 +481,7 @@ struct MultiringSeeds {
   }
 
   // Circle through two open hits with one of six radii, on either side.
-  NANET_HD M pair(std::int32_t first, LaneCircles<L>& c) const {
+  NANET_HD NANET_CPU_INLINED M pair(std::int32_t first, LaneCircles<L>& c) const {
     const I idx = I(first) + L::lane(), i = modulo(idx);
     static constexpr Table table{};
     I turn, way;
@@ -496,7 +496,8 @@ struct MultiringSeeds {
     }
     const I j = wrap(i + I(1) + (turn * I(open - 1) >> 10));
     const F r = part * F(r_max);
-    const F dx = x(j) - x(i), dy = y(j) - y(i);
+    const F x0 = x(i), y0 = y(i);
+    const F dx = x(j) - x0, dy = y(j) - y0;
     const F d2 = L::fma(dx, dx, dy * dy);
     const M good = (d2 >= F(2500.0f)) & (d2 <= F(4.0f) * r * r);
     const F up =
@@ -506,8 +507,8 @@ struct MultiringSeeds {
       away = L::select((way & I(1)) == I(1), up, -up);
     else
       away = up * L::load(table.side + first);
-    c.x = x(i) + dx * F(0.5f) - dy * away;
-    c.y = y(i) + dy * F(0.5f) + dx * away;
+    c.x = x0 + dx * F(0.5f) - dy * away;
+    c.y = y0 + dy * F(0.5f) + dx * away;
     c.r = r;
     return good;
   }
