@@ -15,6 +15,7 @@
 #include "nanet/card/observers.hpp"
 #include "nanet/card/receive_status.hpp"
 #include "nanet/contract/memory.hpp"
+#include "nanet/contract/recent_indices.hpp"
 #include "nanet/os/region_allocator.hpp"
 #include "nanet/stats/polling_stops.hpp"
 #include "nanet/wire/dealing.hpp"
@@ -91,6 +92,9 @@ class Stream {
   virtual bool use_mailboxes(std::span<const contract::Mailbox>) noexcept { return false; }
   // True if use_mailboxes() has an effect.
   virtual bool writes_mailboxes() const noexcept { return false; }
+  // Keeps the indices of the newest frames, for consumers in the card's thread; valid as long as the stream.
+  // Returns nullptr where packets do not pass through software as frames. Called before the first packet.
+  virtual const contract::RecentIndices* keep_indices() { return nullptr; }
   // Reports late frames whose buffers have been returned (FrameObserver::reaped). Called at the end of a run.
   virtual void reap_all() noexcept {}
 

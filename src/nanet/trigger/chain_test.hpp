@@ -37,6 +37,7 @@ class Chain {
     options.process.conditions = conditions;
     options.threads = threads;
     options.deadline = clop.deadline;
+    if (threads <= 1 && !make) options.process.indices = stream_.keep_indices();
     options.mailboxes = stream_.writes_mailboxes();
     executor_ = make      ? make(options, stream_.views(), algorithm, traces_)
                 : threads ? make_cpu_executor(options, stream_.views(), algorithm, traces_)

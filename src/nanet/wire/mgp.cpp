@@ -149,12 +149,15 @@ class Checker {
     const auto word = load<std::uint64_t>(at);
     if (stored > max_fragment_hits || static_cast<std::uint8_t>(word >> 48) < stored) return false;
     time_difference_ |= static_cast<std::uint32_t>(word) ^ frame_time_;
+    hits_missing_ |= static_cast<std::uint32_t>(word >> 48) ^ static_cast<std::uint32_t>(stored);
     const std::uint16_t* mask = ramp.words + max_fragment_hits - stored;
     hits(at + event_header_bytes, mask);
     if (stored > lanes) hits(at + event_header_bytes + lane_bytes, mask + lanes);
     return true;
   }
 
+  // A fragment is marked as truncated, or has fewer hits than the board saw.
+  bool truncated() const { return (hits_missing_ & 0x1FF) != 0; }
   bool sound() const {
     const auto above = worst_ > range_.span;
     std::uint64_t any[lane_bytes / 8];
@@ -176,6 +179,7 @@ class Checker {
   Words first_pm_, pm_mask_;
   Words worst_{};  // per lane: maximum PM ID minus the board's first; out of range on either side is large
   std::uint32_t time_difference_ = 0;
+  std::uint32_t hits_missing_ = 0;  // of any event: b7:0 hits seen and not stored, b8 flag
 };
 
 bool fixed_events_sound(const std::byte* datagram, const Header& h, const Rules& rules, std::uint32_t& hits) {
@@ -205,8 +209,8 @@ struct List {
 };
 
 template <class ListOf>
-bool packed_events_sound(const std::byte* datagram, const Header& h, const Rules& rules, std::uint32_t& hits,
-                         ListOf list) {
+bool packed_events_sound(const std::byte* datagram, const Rules& rules, Checked& checked, ListOf list) {
+  const Header& h = checked.header;
   // The last bytes are parsed in a padded copy, so that whole vectors can be loaded. The copy is made first,
   // so that it is cached when parsing reaches it.
   const std::byte* const end = datagram + h.length;
@@ -237,7 +241,8 @@ bool packed_events_sound(const std::byte* datagram, const Header& h, const Rules
     at += event_header_bytes + 2 * stored;
     if (at > tail_end) return false;
   }
-  hits = static_cast<std::uint32_t>((h.length - header_bytes - h.events * event_header_bytes) / 2);
+  checked.hits = static_cast<std::uint32_t>((h.length - header_bytes - h.events * event_header_bytes) / 2);
+  checked.truncated = checker.truncated();
   return at == tail_end && checker.sound();
 }
 
@@ -274,9 +279,8 @@ inline bool events_sound(const std::byte* datagram, const Rules& rules, Checked&
                          std::span<std::uint32_t> room) {
   const Header& h = checked.header;
   if (h.has(flag::fixed)) return fixed_events_sound(datagram, h, rules, checked.hits);
-  if (room.size() < h.events || room.empty())
-    return packed_events_sound(datagram, h, rules, checked.hits, NoList{});
-  if (!packed_events_sound(datagram, h, rules, checked.hits, List{room.data()})) return false;
+  if (room.size() < h.events || room.empty()) return packed_events_sound(datagram, rules, checked, NoList{});
+  if (!packed_events_sound(datagram, rules, checked, List{room.data()})) return false;
   checked.index = room.data();
   return true;
 }

@@ -143,6 +143,7 @@ struct Checked {
   // Where the fragments are, in order: offset in the packet (b15:0) and time within the frame (b31:16), as in
   // the index of a mailbox. nullptr: not listed.
   const std::uint32_t* index = nullptr;
+  bool truncated = false;  // a listed fragment was truncated by its board
 };
 
 // Validates one complete UDP payload. Reads only `datagram`, allocates nothing, never throws. Never returns

@@ -453,6 +453,30 @@ TEST(MgpValidate, ReadsNothingBeyondTheDatagram) {
   munmap(map, 2 * page);
 }
 
+TEST(MgpValidate, ListsTheFragmentsAndReportsTruncatedOnes) {
+  const std::vector<std::uint16_t> hits(3, hit_word(5, 0));
+  const auto checked = [&](std::uint8_t seen, std::uint8_t flags, std::size_t room) {
+    std::vector<std::byte> bytes(600);
+    PacketWriter writer(bytes.data(), bytes.size(), Header{});
+    writer.add(0x12, 0x34, hits, seen, flags);
+    writer.add(0x13, 0x35, {}, 0);
+    bytes.resize(writer.finish());
+    std::array<std::uint32_t, 2> listed{};
+    const Checked result = validate(bytes, {}, std::span(listed).first(room));
+    EXPECT_EQ(name(result.refusal), "none");
+    if (result.index) {
+      EXPECT_EQ(listed, (std::array<std::uint32_t, 2>{0x1234'0010, 0x1335'001E}));
+    }
+    return std::pair(result.index != nullptr, result.truncated);
+  };
+  EXPECT_EQ(checked(3, 0, 2), std::pair(true, false));
+  EXPECT_EQ(checked(3, 2, 2), std::pair(true, false));  // a flag that means nothing yet
+  EXPECT_EQ(checked(3, 1, 2), std::pair(true, true));
+  EXPECT_EQ(checked(4, 0, 2), std::pair(true, true));
+  EXPECT_EQ(checked(255, 1, 2), std::pair(true, true));
+  EXPECT_EQ(checked(3, 0, 1).first, false);
+}
+
 TEST(MgpFragmentReader, StopsAtTheEndOfThePayload) {
   const Bytes bytes = sound_packet();
   Fragment f;

@@ -400,6 +400,15 @@ void FrameReceiver::open(Burst& burst, Frame frame, Nanoseconds stamp) noexcept 
   ++burst.open;
 }
 
+// The index does not hold which fragments are truncated.
+void FrameReceiver::note_recent(std::uint64_t n, unsigned b, bool first, const Checked& checked) noexcept {
+  if (b >= contract::RecentIndices::boards) return;
+  if (checked.index && !checked.truncated)
+    recent_->add(n, b, first, {checked.index, checked.fragments}, checked.header.length);
+  else
+    recent_->remove(n, b);
+}
+
 void FrameReceiver::place(Burst& burst, std::uint64_t n, unsigned b, const Checked& checked,
                           std::span<const std::byte> datagram, Nanoseconds stamp) noexcept {
   const Header& header = checked.header;
@@ -442,6 +451,7 @@ void FrameReceiver::place(Burst& burst, std::uint64_t n, unsigned b, const Check
     }
   }
   if (copied) written_ = {};
+  if (recent_) note_recent(n, b, board.packets == 0, checked);
   ++board.packets;
   board.flags |= header.flags;
   board.indices |= static_cast<std::uint16_t>(1u << header.index);

@@ -19,6 +19,7 @@
 #include "nanet/card/software/segments_ahead.hpp"
 #include "nanet/card/software/sequence.hpp"
 #include "nanet/contract/producer.hpp"
+#include "nanet/contract/recent_indices.hpp"
 #include "nanet/wire/dealing.hpp"
 #include "nanet/wire/mgp.hpp"
 
@@ -48,7 +49,7 @@ class Receiver : public ReceiveStatus {
     checked_packet(datagram, wire::mgp::validate(datagram, options_.rules, room.first(listed_)), written,
                    stamp);
   }
-  // Consumers have mailboxes: lists the fragments of packets that this thread validates, for the indices.
+  // Lists the fragments of packets that this thread validates, for the indices.
   void list_fragments() noexcept { listed_ = index_.size(); }
   // The same for a payload that another thread has validated by these rules. written: what it has written to
   // a mailbox.
@@ -101,6 +102,13 @@ class FrameReceiver final : public Receiver {
   void write_ahead(SegmentsAhead& ahead) {
     ahead_ = &ahead;
     spoiled_.resize(2 * table_.slots());
+  }
+
+  // Keeps the indices of the newest frames, for a consumer in this thread. Called before the first packet.
+  const contract::RecentIndices& keep_indices() {
+    list_fragments();
+    recent_ = std::make_unique<contract::RecentIndices>();
+    return *recent_;
   }
 
   bool idle() const noexcept { return !current_.active && !old_.active; }
@@ -162,6 +170,7 @@ class FrameReceiver final : public Receiver {
   void open(Burst& burst, Frame frame, Nanoseconds stamp) noexcept;
   void place(Burst& burst, std::uint64_t n, unsigned board, const wire::mgp::Checked& checked,
              std::span<const std::byte> datagram, Nanoseconds stamp) noexcept;
+  void note_recent(std::uint64_t n, unsigned board, bool first, const wire::mgp::Checked& checked) noexcept;
   void close(std::uint64_t n, Nanoseconds now, bool timed_out) noexcept;
   contract::EventLine line_of(std::uint64_t n, std::size_t device) noexcept;
   // Index under way of a board, or nullptr.
@@ -202,6 +211,7 @@ class FrameReceiver final : public Receiver {
   std::unique_ptr<FrameMerger> merger_;  // or nullptr
   // By slot of the table and board; with mailboxes only.
   std::vector<std::array<contract::MailboxWriter::Index, contract::index_boards>> indices_;
+  std::unique_ptr<contract::RecentIndices> recent_;  // or nullptr
   SegmentsAhead* ahead_ = nullptr;
   WrittenSegment written_;              // of the packet under way, until it is placed
   std::vector<std::uint64_t> spoiled_;  // n + 1; with `ahead_` only

@@ -47,6 +47,11 @@ SegmentsAhead* SoftwareStream::write_ahead() {
   return ahead_.get();
 }
 
+const contract::RecentIndices* SoftwareStream::keep_indices() {
+  auto* const frames = dynamic_cast<FrameReceiver*>(receiver_.get());
+  return frames && !options().merge ? &frames->keep_indices() : nullptr;
+}
+
 bool SoftwareStream::use_mailboxes(std::span<const contract::Mailbox> mailboxes) noexcept {
   if (mailboxes.empty()) {
     if (ahead_) ahead_->disable();

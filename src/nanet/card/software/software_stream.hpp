@@ -45,6 +45,7 @@ class SoftwareStream final : public Stream {
     return contract::has_mailbox && options().gather == contract::Gather::frame;
   }
   bool use_mailboxes(std::span<const contract::Mailbox> mailboxes) noexcept override;
+  const contract::RecentIndices* keep_indices() override;
   void reap_all() noexcept override { sender_.reap_all(); }
 
  private:

@@ -141,8 +141,8 @@ FrameBuilder::FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int3
   // An event takes at least 8 B on the wire, a hit 2 B. Fragment numbers have 16 bits, within a list 15.
   const unsigned lists = lists_for(boards);
   capacity_ = static_cast<std::uint32_t>(std::min<std::size_t>(segment_bytes / mgp::event_header_bytes,
-                                                               std::min(65534 / lists, mgp::most_in_list)));
-  const std::size_t fragments = std::size_t{capacity_} * lists + 1;
+                                                               std::min(65526 / lists, mgp::most_in_list)));
+  const std::size_t fragments = std::size_t{capacity_} * lists + indexed_at_once;
   fragments_.resize(fragments);
   members_.resize(fragments);
   for (auto* v : {&time_, &opened_, &order_}) v->resize(fragments);
@@ -152,57 +152,6 @@ FrameBuilder::FrameBuilder(std::size_t segment_bytes, unsigned boards, std::int3
   times_.resize(fragments + max_boards + 1);  // join_four() reads one behind an end marker
   pm_.resize(segment_bytes / 2 * boards + vector_room);
   words_.resize(pm_.size() + 1);
-}
-
-// Lists the payloads of one board's segment by sequence number.
-void FrameBuilder::list(const Segment& segment) noexcept {
-  payloads_ = 0;
-  bool in_order = true;
-  for (std::size_t at = 0; at + mgp::header_bytes <= segment.bytes && payloads_ < payload_.size();) {
-    const auto length = mgp::load<std::uint16_t>(segment.at + at + 4);
-    if (length < mgp::header_bytes || at + length > segment.bytes) break;
-    payload_[payloads_] = {segment.at + at, mgp::load<std::uint32_t>(segment.at + at + 8)};
-    if (payloads_ && payload_[payloads_].sequence < payload_[payloads_ - 1].sequence) in_order = false;
-    ++payloads_;
-    at += (length + contract::payload_alignment - 1) / contract::payload_alignment *
-          contract::payload_alignment;
-  }
-  if (!in_order)
-    std::stable_sort(payload_.begin(), payload_.begin() + payloads_,
-                     [](const Payload& a, const Payload& b) { return a.sequence < b.sequence; });
-}
-
-// Collects the fragments of one board in time order.
-void FrameBuilder::collect(unsigned board, const Segment& segment) noexcept {
-  list(segment);
-  const std::uint32_t first = begin(board), limit = first + capacity_;
-  std::uint32_t count = first;
-  Fragment* const fragments = fragments_.data();
-  std::uint32_t* const times = times_.data() + board;  // each preceding list has an end marker
-  const std::byte* const base = base_;
-  std::uint16_t newest = 0;
-  bool by_time = true;
-  for (std::uint32_t k = 0; k < payloads_; ++k) {
-    const std::byte* const at = payload_[k].at;
-    mgp::FragmentReader reader(at, static_cast<std::size_t>(segment.at + segment.bytes - at),
-                               mgp::decode_header(at));
-    mgp::Fragment f;
-    while (count < limit && reader.next(f)) {
-      const auto time = static_cast<std::uint16_t>(f.timestamp << 8 | f.fine);
-      by_time &= time >= newest;
-      newest = time;
-      times[count] = mgp::join_key(time, count - first);
-      fragments[count++] = {static_cast<std::uint32_t>(f.hits - base), time, f.stored,
-                            static_cast<std::uint8_t>((f.flags & 1) | (f.seen > f.stored))};
-    }
-  }
-  if (!by_time) {
-    std::stable_sort(fragments + first, fragments + count,
-                     [](const Fragment& a, const Fragment& b) { return a.time < b.time; });
-    for (std::uint32_t i = first; i < count; ++i) times[i] = mgp::join_key(fragments[i].time, i - first);
-  }
-  times[count] = mgp::end_of_fragments;
-  built_.fragments += count - first;
 }
 
 #ifdef __AVX2__
@@ -305,9 +254,9 @@ template <unsigned boards, class Words>
   for (unsigned b = 0; b < boards; ++b) {
     const Fragment f = fragments[members[b]];
     const std::byte* const hits = base_ + f.hits;
-    const std::uint32_t n = f.stored;
-    truncated |= f.truncated;
-    sum += n * f.time;
+    const std::uint32_t n = f.stored();
+    truncated |= f.truncated();
+    sum += n * f.time();
     const std::uint32_t lowest = pm_of<Words>(mgp::load<std::uint16_t>(hits));
     const std::uint32_t highest = pm_of<Words>(mgp::load<std::uint16_t>(hits + 2 * (n ? n - 1 : 0))) + 1u;
     disorder |= static_cast<std::uint32_t>(lowest < last) & static_cast<std::uint32_t>(n != 0);
@@ -367,10 +316,10 @@ bool FrameBuilder::assemble_usual() noexcept {
       const Fragment f = fragments[members[e][b]];
       const std::byte* const hits = base + f.hits;
       copy(hits, at);
-      if (f.stored > lanes) copy(hits + 2 * lanes, at + lanes);
-      at += f.stored;
-      sum += std::uint32_t{f.stored} * f.time;
-      truncated |= f.truncated;
+      if (f.stored() > lanes) copy(hits + 2 * lanes, at + lanes);
+      at += f.stored();
+      sum += f.stored() * f.time();
+      truncated |= f.truncated();
     }
     any_truncated[e] = static_cast<std::uint8_t>(truncated);
     sums[e] = sum;
@@ -440,7 +389,7 @@ template <class Words>
   std::int64_t sum = 0;
   for (unsigned mask = mask_[event]; mask; mask &= mask - 1) {
     const Fragment& f = fragments_[members_[event][static_cast<unsigned>(std::countr_zero(mask))]];
-    for (std::uint32_t i = 0; i < f.stored; ++i) {
+    for (std::uint32_t i = 0; i < f.stored(); ++i) {
       const auto word = mgp::load<std::uint16_t>(base_ + f.hits + 2 * i);
       const PmId pm = pm_of<Words>(word);
       if (conditions_ && conditions_->masked[pm]) {
@@ -456,7 +405,7 @@ template <class Words>
         continue;  // the card refuses such packets, but memory may hold any bytes
       in_event_[pm] = true;
       pm_[at + kept++] = pm;
-      sum += f.time + Words::lsb(word) - (conditions_ ? conditions_->t0[pm] : 0);
+      sum += static_cast<std::int32_t>(f.time()) + Words::lsb(word) - (conditions_ ? conditions_->t0[pm] : 0);
     }
   }
   for (std::uint32_t i = at; i < at + kept; ++i) in_event_[pm_[i]] = false;
@@ -502,7 +451,7 @@ const BuiltFrame& FrameBuilder::build(std::span<const Segment> segments,
   base_ = segments[0].at;
   const unsigned lists = lists_for(boards_);
   for (unsigned b = 0; b < lists; ++b) collect(b, b < boards_ ? segments[b] : Segment{base_, 0});
-  fragments_.back() = {0, 0, 0, 0};
+  fragments_.back() = {};
   if (wide_)
     run_lists<WideWords>(lists);
   else
@@ -542,7 +491,7 @@ const BuiltFrame& FrameBuilder::build_rows(std::span<const std::byte> buffer,
   const auto room = static_cast<std::uint32_t>(pm_.size() - vector_room);
   const std::uint32_t within = std::min(extent.hits, room), events = std::min(extent.rows, capacity_);
   constexpr unsigned boards = contract::merged_boards;
-  fragments_.back() = {0, 0, 0, 0};
+  fragments_.back() = {};
   std::uint32_t end = 0;  // of the row's hits
   std::uint32_t at = 0, event = 0;
   for (; event < events; ++event) {
@@ -577,7 +526,8 @@ const BuiltFrame& FrameBuilder::build_rows(std::span<const std::byte> buffer,
     }
     auto offset = static_cast<std::uint32_t>(from - base_);
     for (unsigned b = 0; b < boards; ++b) {
-      fragments_[b] = {offset, static_cast<std::uint16_t>(row.opened + row.delay[b]), row.hits[b], 0};
+      fragments_[b] =
+          Fragment::of(offset, static_cast<std::uint16_t>(row.opened + row.delay[b]), row.hits[b]);
       members_[event][b] = static_cast<std::uint16_t>(b);
       offset += 2u * row.hits[b];
     }

@@ -40,6 +40,9 @@ struct BuiltFrame {
 struct Segment {
   const std::byte* at = nullptr;
   std::size_t bytes = 0;
+  // Its packets' fragments in order of arrival, none of them truncated (contract::RecentIndices); empty: not
+  // known.
+  std::span<const std::uint32_t> index = {};
 };
 
 class FrameBuilder {
@@ -62,18 +65,27 @@ class FrameBuilder {
 
  private:
   struct Fragment {
-    std::uint32_t hits;  // offset of the hit words from base_
-    std::uint16_t time;
-    std::uint8_t stored;
-    std::uint8_t truncated;
+    std::uint32_t hits = 0;  // offset of the hit words from base_
+    std::uint32_t rest = 0;  // b15:0 time, b23:16 hits stored, b24 truncated: a word is written in vectors
+    static constexpr Fragment of(std::uint32_t hits, std::uint32_t time, std::uint32_t stored,
+                                 std::uint32_t truncated = 0) {
+      return {hits, time | stored << 16 | truncated << 24};
+    }
+    std::uint32_t time() const { return rest & 0xFFFF; }
+    std::uint32_t stored() const { return rest >> 16 & 0xFF; }
+    std::uint32_t truncated() const { return rest >> 24; }
   };
   struct Payload {
     const std::byte* at;
     Sequence sequence;
   };
+  static constexpr std::uint32_t indexed_at_once = 8;  // fragments taken from an index: vectors
   std::uint32_t begin(unsigned board) const { return capacity_ * board; }  // the board's first fragment
-  void list(const Segment& segment) noexcept;
+  bool list(const Segment& segment) noexcept;
   void collect(unsigned board, const Segment& segment) noexcept;
+  struct Collection;
+  void walk(Collection& to, const Segment& segment, const std::byte* payload) noexcept;
+  bool take(Collection& to, std::span<const std::uint32_t>& index, const std::byte* payload) noexcept;
   template <unsigned boards, class Words>
   void run() noexcept;
   void join_four() noexcept;

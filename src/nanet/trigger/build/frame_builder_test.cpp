@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "nanet/card/software/frame_merger.hpp"
+#include "nanet/contract/recent_indices.hpp"
 #include "nanet/os/sanitizer_test.hpp"
 #include "nanet/trigger/traffic_test.hpp"
 
@@ -30,6 +31,12 @@ struct Segments {
     const std::size_t end = used[board] + (packet.size() + 15) / 16 * 16;
     if (end > segment_bytes) return false;
     std::copy(packet.begin(), packet.end(), memory.get() + board * segment_bytes + used[board]);
+    std::array<std::uint32_t, wire::mgp::max_fragments> room;
+    const wire::mgp::Checked checked = wire::mgp::validate(packet, {.max_payload = segment_bytes}, room);
+    if (checked.index && !checked.truncated)
+      indices.add(0, board, used[board] == 0, {checked.index, checked.fragments}, checked.header.length);
+    else
+      indices.remove(0, board);
     used[board] = end;
     return true;
   }
@@ -38,9 +45,19 @@ struct Segments {
     for (unsigned b = 0; b < boards; ++b) out[b] = {memory.get() + b * segment_bytes, used[b]};
     return out;
   }
+  // The same with the indices of those segments that have one; counts these.
+  std::array<Segment, 4> view_with_indices(unsigned& indexed) const {
+    std::array<Segment, 4> out = view();
+    for (unsigned b = 0; b < boards; ++b) {
+      out[b].index = indices.of(0, b);
+      indexed += !out[b].index.empty();
+    }
+    return out;
+  }
   unsigned boards;
   std::unique_ptr<std::byte[]> memory;
   std::array<std::size_t, 4> used{};
+  contract::RecentIndices indices;
 };
 
 struct PlainEvent {
@@ -120,7 +137,7 @@ void expect_equal(const BuiltFrame& got, const BuiltFrame& want) {
 
 // conditions: random masked PMs, and offsets of all sizes.
 void check_merging(unsigned seeds, bool with_conditions) {
-  unsigned merged = 0;
+  unsigned merged = 0, indexed = 0;
   for (unsigned seed = 0; seed < seeds; ++seed) {
     std::mt19937 random(seed);
     Conditions drawn;
@@ -134,7 +151,8 @@ void check_merging(unsigned seeds, bool with_conditions) {
     }
     const Conditions* const conditions = with_conditions ? &drawn : nullptr;
     const int window = seed % 3 ? default_window_lsb : static_cast<int>(random() % 300);
-    FrameBuilder builder(segment_bytes, 4, window), from_rows(segment_bytes, 4, window);
+    FrameBuilder builder(segment_bytes, 4, window), from_rows(segment_bytes, 4, window),
+        by_index(segment_bytes, 4, window);
     for (unsigned round = 0; round < 2; ++round) {  // no state is carried to the next frame
       Segments segments;
       std::vector<std::pair<unsigned, TestEvent>> fragments;
@@ -179,6 +197,7 @@ void check_merging(unsigned seeds, bool with_conditions) {
         const std::vector<unsigned> pms(got.pm + got.first[e], got.pm + got.first[e + 1]);
         ASSERT_EQ(pms, std::vector<unsigned>(want[e].pms.begin(), want[e].pms.end()));
       }
+      expect_equal(by_index.build(segments.view_with_indices(indexed), conditions), got);
       if (window <= contract::merged_window_lsb) {
         const MergedBuffer buffer(segments, window);
         if (buffer.merged) expect_equal(from_rows.build_merged(buffer.view(), conditions), got);
@@ -190,6 +209,7 @@ void check_merging(unsigned seeds, bool with_conditions) {
     }
   }
   EXPECT_GT(merged, seeds / 2);
+  EXPECT_GT(indexed, seeds / 2);
 }
 
 TEST(FrameBuilder, MergesByTheRule) {
@@ -212,6 +232,35 @@ TEST(FrameBuilder, MergedStreamHasWholeEvents) {
   EXPECT_EQ(got.time[1], 1014);
   EXPECT_EQ(got.time[2], 1010);
   EXPECT_TRUE(got.truncated[2]);
+}
+
+// An index that contradicts the bytes is not used, and neither is one whose packets are in another order.
+TEST(FrameBuilder, TakesFragmentsFromTheIndexIfItFits) {
+  Segments segments;
+  segments.place(0, mgp_packet(0, 3, 1, {{100, {{1}, {2}}, 0}, {200, {{3}}, 0}}));
+  auto view = segments.view();
+  FrameBuilder builder(segment_bytes, 4);
+  const auto times = [&](const std::vector<std::uint32_t>& entries) {
+    std::vector<std::uint32_t> memory(entries);
+    memory.resize(entries.size() + contract::RecentIndices::room_behind);
+    view[0].index = {memory.data(), entries.size()};
+    const BuiltFrame& got = builder.build(view);
+    return std::vector<int>(got.time, got.time + got.events);
+  };
+  using Indices = contract::RecentIndices;
+  const auto of = contract::IndexEntry::of;
+  const std::vector<int> of_bytes = {100, 200}, of_index = {101, 201};
+  EXPECT_EQ(times({of(16, 101), of(28, 201), Indices::end_of_packet(38)}), of_index);
+  EXPECT_EQ(times({of(16, 101), of(28, 201), Indices::end_of_packet(40)}), of_bytes);
+  EXPECT_EQ(times({of(16, 101), of(28, 201)}), of_bytes);
+  EXPECT_EQ(times({of(16, 101), of(32, 201), Indices::end_of_packet(38)}), of_bytes);  // hits before it
+  EXPECT_EQ(times({of(16, 101), Indices::end_of_packet(38)}), of_bytes);
+  EXPECT_EQ(times({of(28, 201), of(16, 101), Indices::end_of_packet(38)}), of_bytes);
+  segments.place(0, mgp_packet(0, 3, 0, {{50, {{9}}, 0}}));
+  view = segments.view();
+  EXPECT_EQ(
+      times({of(16, 101), of(28, 201), Indices::end_of_packet(38), of(16, 51), Indices::end_of_packet(26)}),
+      (std::vector<int>{50, 100, 200}));
 }
 
 TEST(FrameBuilder, TimeStaysInsideTheFrameAndRoundsHalfUp) {
@@ -280,7 +329,23 @@ TEST(FrameBuilder, IsSafeOnAnyBytes) {
       }
       if (random() % 2) segments.used[board] = random() % (segment_bytes + 1);
     }
-    const auto view = segments.view();
+    auto view = segments.view();
+    std::array<std::array<std::uint32_t, 300 + contract::RecentIndices::room_behind>, 4> index;
+    for (unsigned board = 0; board < 4; ++board) {
+      if (random() % 2) continue;
+      // Entries of any bytes, or of ascending offsets; an end where the builder looks for it.
+      std::uint32_t offset = 16;
+      const bool ascending = random() % 2;
+      for (std::uint32_t& entry : index[board]) {
+        entry = ascending ? contract::IndexEntry::of(offset, random() % 65536)
+                          : static_cast<std::uint32_t>(random());
+        offset += 8 + 2 * (random() % 34);
+      }
+      const auto events = static_cast<std::size_t>(view[board].at[6]);
+      const auto length = wire::mgp::load<std::uint16_t>(view[board].at + 4);
+      if (random() % 8) index[board][events] = contract::RecentIndices::end_of_packet(length);
+      view[board].index = {index[board].data(), random() % 300};
+    }
     const BuiltFrame& got = builder.build(view);
     ASSERT_LE(got.events, got.fragments);
     for (std::uint32_t e = 0; e < got.events; ++e) {

@@ -50,14 +50,17 @@ class PacketWords {
   Frame frame_ = 0;
 };
 
-std::array<Segment, max_boards> segments_of(const contract::View& view, const contract::Event& event) {
+std::array<Segment, max_boards> segments_of(const contract::View& view, const contract::Event& event,
+                                            const contract::RecentIndices* indices = nullptr,
+                                            std::uint64_t n = 0) {
   // The header may hold any bytes, so lengths are clamped to the segment.
   contract::FrameHeader header;
   std::memcpy(&header, view.buffer(event.buffer), sizeof header);
   std::array<Segment, max_boards> segments;
   for (unsigned b = 0; b < view.shape.boards; ++b)
     segments[b] = {view.segment(event.buffer, b),
-                   std::min<std::size_t>(header.board[b].bytes, view.shape.segment_bytes)};
+                   std::min<std::size_t>(header.board[b].bytes, view.shape.segment_bytes),
+                   indices ? indices->of(n, b) : std::span<const std::uint32_t>{}};
   return segments;
 }
 
@@ -122,7 +125,7 @@ const BuiltFrame& FrameProcessor::build(const contract::View& view, const contra
   begin(event, n, trace);
   const Conditions* const conditions = conditions_.at(n);
   const std::span<const std::byte> merged = merged_of(view, event);
-  const std::array<Segment, max_boards> segments = segments_of(view, event);
+  const std::array<Segment, max_boards> segments = segments_of(view, event, options_.indices, n);
   const BuiltFrame& built = merged.empty() ? builder_.build({segments.data(), view.shape.boards}, conditions)
                                            : builder_.build_merged(merged, conditions);
   trace.built = os::monotonic_now();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "nanet/contract/layout.hpp"
+#include "nanet/contract/recent_indices.hpp"
 #include "nanet/rich/algorithm.hpp"
 #include "nanet/stats/event_sample.hpp"
 #include "nanet/trigger/account/physics.hpp"
@@ -27,6 +28,8 @@ struct ProcessOptions {
   stats::SharedEventRing* event_ring = nullptr;  // samples for a monitor; outlives the processor
   Downscale downscale;
   ConditionsStore* conditions = nullptr;  // masks and time offsets; outlives the executor
+  // The processor runs in the card's thread: indices of the segments; outlives the processor. nullptr: none.
+  const contract::RecentIndices* indices = nullptr;
   std::shared_ptr<const rich::Geometry> detector = rich::na62();
 };
 

@@ -110,6 +110,7 @@ Trigger::Trigger(const TriggerOptions& options)
   if (options.pin.size() > 1 + beside)
     execute.pin.assign(options.pin.begin() + 1 + static_cast<std::ptrdiff_t>(beside), options.pin.end());
   execute.busy = options.busy;
+  if (options.threads <= 1 && !options.executor) execute.process.indices = stream.keep_indices();
   execute.mailboxes = stream.writes_mailboxes();
   executor_ = options.executor ? options.executor(execute, stream.views(), *algorithm, *traces_)
                                : make_cpu_executor(execute, stream.views(), *algorithm, *traces_);

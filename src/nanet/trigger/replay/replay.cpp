@@ -183,6 +183,7 @@ Replay::Replay(const ReplayOptions& options) : options_(options), reader_(captur
   execute.threads = options.threads;
   execute.pin = options.pin;
   execute.sink = rows_.get();
+  if (options.threads <= 1 && !options.executor) execute.process.indices = stream_->keep_indices();
   execute.mailboxes = options.mailboxes && stream_->writes_mailboxes();
   if (options.executor)
     executor_ = options.executor(execute, stream_->views(), *algorithm, *traces_);
