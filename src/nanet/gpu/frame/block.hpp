@@ -225,7 +225,7 @@ struct Block {
 struct Block {
   using Lanes = rich::HostLanes;
   static constexpr bool has_warps = false;
-  static constexpr unsigned idle = 0, group = 1, most_units = 3;  // ThreadUnits
+  static constexpr unsigned idle = 0, group = 1, most_units = 16;  // ThreadUnits
 
   static constexpr unsigned threads() { return 64; }
   static unsigned spread(unsigned t) { return t; }

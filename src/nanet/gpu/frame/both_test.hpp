@@ -284,7 +284,8 @@ class Both {
     } else if constexpr (Lines::indexes && !merges) {
       // In the order of the resident kernel: some units have been copied before the event is known, of this
       // frame or of another one; if all have, the work on the fragments is done before it too.
-      const bool other = seen_ % 3 == 1, works = seen_ % 2 && work.takes_index();
+      const std::uint32_t choice = (seen_ + static_cast<std::uint32_t>(n_)) * 2654435761u >> 8;
+      const bool other = choice % 4 == 1, works = choice / 4 % 4 && work.takes_index();
       std::vector<typename MailboxUnits<Block>::Early> early(Block::threads());
       const auto each = [&](const auto& f) {
         for (unsigned t = 0; t < Block::threads(); ++t) f(t, buffer_work.of(t), early[t]);
@@ -294,12 +295,12 @@ class Both {
           buffer_work.fragment_work(tables, plane_.data(), work.window(), workspace.conditions);
       work.begin();
       each([&](unsigned t, const auto&, const auto&) { buffer_work.prepare(t); });
-      const std::uint32_t looks = seen_ % 5 ? ~0u : seen_ * 2654435761u;
+      const std::uint32_t looks = choice / 16 % 5 ? ~0u : choice;
       each([&](unsigned, const auto& units, auto& of) {
         of.missing = buffer_work.possible(units, mailbox_.shape.segment_bytes) & looks;
         if (!units.used()) return;
         const auto index_at = static_cast<std::uint32_t>(mailbox_.shape.segment_stride());
-        buffer_work.look(lines.board(units.board()), buffer_work.places(units, index_at), seen_ % 11 != 0, of);
+        buffer_work.look(lines.board(units.board()), buffer_work.places(units, index_at), choice % 11 != 0, of);
       });
       bool all = true;
       each([&](unsigned, const auto& units, auto& of) {
