@@ -35,7 +35,8 @@ struct HeldFrame {
   std::uint32_t mark[boards];
   std::uint32_t of_group[most_groups];  // mark of the number whose units a group has; 0: none needed
   std::uint32_t by_line;                // some group has awaited the event line
-  std::uint32_t known;                  // size and mark are
+  std::uint32_t next;                   // what its groups do next, see FrameAhead
+  std::uint32_t known;                  // size and mark are those of the claimed frame
   std::uint32_t unusual;                // found while the fragments were read and joined
 
   NANET_HD static constexpr std::uint32_t size_of(std::uint32_t bytes, std::uint32_t fragments) {

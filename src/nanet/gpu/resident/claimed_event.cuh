@@ -152,11 +152,9 @@ __device__ inline void announce(const Resident& r, const ClaimedEvent& claimed) 
   atomicMax(reinterpret_cast<unsigned long long*>(&state.frontier),
             static_cast<unsigned long long>(claimed.k + 1));
   store_relaxed_device(&state.reference, claimed.n());
-  if (claimed.type() == static_cast<std::uint32_t>(contract::EventType::receive_done)) {
-    store_relaxed_device(&state.lead, claimed.n() - claimed.k * r.shape.devices);
+  if (claimed.type() == static_cast<std::uint32_t>(contract::EventType::receive_done))
     atomicMax(reinterpret_cast<unsigned long long*>(&state.next),
               static_cast<unsigned long long>(claimed.n() + r.shape.devices));
-  }
 }
 
 // Reads an entry of the queue again, after its lap; the caller uses the result later.

@@ -293,20 +293,11 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
                                            : unpack_ahead<A, true>(r, call, claimed);
         }
       if constexpr (!merges) if (r.mailbox.input) {
-        FrameAhead<A> frame_ahead(r, buffer_work, frame_shared, claimed);
-        bool holds = frame_ahead.all_hold(others && frame_ahead.await(likely));
-        if (!holds) {
-          frame_ahead.await_line();
-          holds = claimed.found == ClaimedEvent::event && !claimed.skipped && takes_index();
-          if (holds) frame_ahead.complete();
-        }
+        FrameAhead<A> frame_ahead(r, buffer_work, frame_shared, claimed, shared.plane, works_ahead);
+        frame_ahead.run(others, likely, [&] {
+          return claimed.found == ClaimedEvent::event && !claimed.skipped && takes_index();
+        });
         early = frame_ahead.early();
-        if (holds && works_ahead) {
-          Block::set(frame_shared.held.known, 1);
-          const Tables tables = buffer_work.small_tables();
-          buffer_work.fragment_work(tables, shared.plane, r.options.window, nullptr)
-              .work(threadIdx.x / 32 - 1, blockDim.x / 32 - 1);
-        }
       }
     } else {
       if (claim) {

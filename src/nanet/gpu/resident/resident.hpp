@@ -44,7 +44,6 @@ struct QueueState {
   std::uint64_t frontier;                                // entries found valid
   std::uint64_t reference;                               // a recent n
   std::uint64_t next;                                    // n of the next frame
-  std::uint64_t lead;  // the n of an entry k, as expected, minus k x devices; all ones: not known
   std::uint64_t offset;                                  // Control::Host::offset
   std::uint64_t kept;                                    // events offered as samples
   std::uint64_t tasks_written;                           // tasks written to the ring

@@ -135,7 +135,6 @@ class ResidentExecutor final : public DeviceExecutor {
     state_.claimed = state_.frontier = gpu.resident.begin;
     state_.tasks_claimed = state_.tasks_written;
     state_.team_tasks_claimed = state_.team_tasks_written;
-    state_.lead = ~std::uint64_t{0};
     state_.lag = ~std::uint64_t{0};  // until the supervisor has read the card's progress
     state_.passed = 0;
     state_.ending = state_.exited = state_.owners_ended = 0;
