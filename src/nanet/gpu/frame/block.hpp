@@ -44,6 +44,8 @@ NANET_HD inline std::uint32_t full_word(const std::byte* at) {
 
 // Threads that sum an item together in Block::sum(); each then has one word of the sums.
 inline constexpr unsigned sum_parts = 8;
+// Items of a share of work that a group of threads takes at once: a lane each.
+inline constexpr unsigned share_lanes = 32;
 
 #ifdef __CUDACC__
 
@@ -51,7 +53,7 @@ inline constexpr unsigned sum_parts = 8;
 struct Block {
   using Lanes = rich::DeviceLanes;
   static constexpr bool has_warps = true;
-  static constexpr unsigned idle = 32, most_units = 3;  // ThreadUnits
+  static constexpr unsigned idle = 32, group = 32, most_units = 3;  // ThreadUnits
 
   __device__ static unsigned threads() { return blockDim.x; }
   // Permutation of the threads; neighbours belong to different warps.
@@ -99,6 +101,37 @@ struct Block {
     if (leads()) got = atomicAdd(&at, 1u);
     return __shfl_sync(0xFFFFFFFFu, got, 0);
   }
+  // f(group, number of groups) with all threads of each group together, all of the block's.
+  template <class F>
+  __device__ static void groups(const F& f) {
+    f(threadIdx.x >> 5, blockDim.x >> 5);
+    __syncthreads();
+  }
+  // Whether f(lane) is true for all lanes of share_lanes. A group.
+  template <class F>
+  __device__ static bool lanes(const F& f) {
+    return __all_sync(0xFFFFFFFFu, f(threadIdx.x & 31u)) != 0;
+  }
+  // Whether it is true in all threads of a group.
+  __device__ static bool agree(bool is) { return __all_sync(0xFFFFFFFFu, is) != 0; }
+  // Value of its first thread.
+  __device__ static std::uint32_t of_first(std::uint32_t value) {
+    return __shfl_sync(0xFFFFFFFFu, value, 0);
+  }
+  // Mask of the i < 4 for which f(i) is true. A group.
+  template <class F>
+  __device__ static std::uint32_t of_four(const F& f) {
+    const unsigned lane = threadIdx.x & 31u;
+    return __ballot_sync(0xFFFFFFFFu, lane < 4 && f(lane & 3u));
+  }
+  // A shared word that other groups change, and order of such accesses.
+  __device__ static std::uint32_t look(const std::uint32_t& at) {
+    return *const_cast<const volatile std::uint32_t*>(&at);
+  }
+  __device__ static void set(std::uint32_t& at, std::uint32_t value) {
+    *const_cast<volatile std::uint32_t*>(&at) = value;
+  }
+  __device__ static void fence() { __threadfence_block(); }
   // Atomic addition; returns the previous value. Any thread, inside each() or warps().
   __device__ static std::uint32_t add(std::uint32_t& at, std::uint32_t n) { return atomicAdd(&at, n); }
   __device__ static void least(std::uint32_t& at, std::uint32_t n) { atomicMin(&at, n); }
@@ -192,7 +225,7 @@ struct Block {
 struct Block {
   using Lanes = rich::HostLanes;
   static constexpr bool has_warps = false;
-  static constexpr unsigned idle = 0, most_units = 3;  // ThreadUnits
+  static constexpr unsigned idle = 0, group = 1, most_units = 16;  // ThreadUnits
 
   static constexpr unsigned threads() { return 64; }
   static unsigned spread(unsigned t) { return t; }
@@ -223,6 +256,27 @@ struct Block {
   }
   static bool leads() { return true; }
   static std::uint32_t take(std::uint32_t& at) { return at++; }
+  template <class F>
+  static void groups(const F& f) {
+    for (unsigned t = 0; t < threads(); ++t) f(t, threads());
+  }
+  template <class F>
+  static bool lanes(const F& f) {
+    bool is = true;
+    for (unsigned lane = 0; lane < share_lanes; ++lane) is = f(lane) && is;
+    return is;
+  }
+  static bool agree(bool is) { return is; }
+  static std::uint32_t of_first(std::uint32_t value) { return value; }
+  template <class F>
+  static std::uint32_t of_four(const F& f) {
+    std::uint32_t mask = 0;
+    for (unsigned i = 0; i < 4; ++i) mask |= static_cast<std::uint32_t>(f(i)) << i;
+    return mask;
+  }
+  static std::uint32_t look(const std::uint32_t& at) { return at; }
+  static void set(std::uint32_t& at, std::uint32_t value) { at = value; }
+  static void fence() {}
   static std::uint32_t add(std::uint32_t& at, std::uint32_t n) {
     const std::uint32_t before = at;
     at += n;

@@ -75,6 +75,14 @@ struct TestLines {
   std::uint32_t most_merged_bytes() const { return mailbox->shape.merged_bytes(); }
   Unit merged_unit(std::uint32_t u) const { return unit(mailbox->shape.segment(buffer, 0), u); }
   std::uint32_t mark() const { return contract::mailbox_mark(n); }
+  struct Board {
+    using Unit = TestLines::Unit;
+    const TestLines& lines;
+    std::size_t at;
+    std::uint32_t mark;
+    Unit unit(std::uint32_t offset) const { return lines.unit(at + offset, 0); }
+  };
+  Board board(unsigned b) const { return {*this, mailbox->shape.segment(buffer, b), mark()}; }
   Unit segment(unsigned b, std::uint32_t u) const { return unit(mailbox->shape.segment(buffer, b), u); }
   Unit index(unsigned b, std::uint32_t u) const { return unit(mailbox->shape.index(buffer, b), u); }
   Unit unit(std::size_t from, std::uint32_t u) const {
@@ -275,24 +283,45 @@ class Both {
       run(lines);
     } else if constexpr (Lines::indexes && !merges) {
       // In the order of the resident kernel: some units have been copied before the event is known, of this
-      // frame or of another one.
+      // frame or of another one; if all have, the work on the fragments is done before it too.
+      const std::uint32_t choice = (seen_ + static_cast<std::uint32_t>(n_)) * 2654435761u >> 8;
+      const bool other = choice % 4 == 1, works = choice / 4 % 4 && work.takes_index();
+      std::vector<typename MailboxUnits<Block>::Early> early(Block::threads());
+      const auto each = [&](const auto& f) {
+        for (unsigned t = 0; t < Block::threads(); ++t) f(t, buffer_work.of(t), early[t]);
+      };
+      const Tables tables = buffer_work.small_tables();
+      const auto fragments =
+          buffer_work.fragment_work(tables, plane_.data(), work.window(), workspace.conditions);
       work.begin();
-      for (unsigned t = 0; t < Block::threads(); ++t) buffer_work.prepare(t);
-      for (unsigned t = 0; t < Block::threads(); ++t) {
-        const ThreadUnits<Block> units = buffer_work.of(t);
-        const std::uint32_t wanted =
-            buffer_work.possible(units, mailbox_.shape.segment_bytes) & (seen_ * 2654435761u);
-        std::uint32_t missing = wanted;
-        buffer_work.take_some(lines, units, missing);
-        AsResident early{lines};
-        (seen_ % 3 == 1 ? early.had : early.old) = wanted & ~missing;
-        for (unsigned j = 0; j < ThreadUnits<Block>::most; ++j)
-          if (early.old >> j & 1 && units.of_index(j))
-            shared->merge.index[units.board()][3 * units.in_index(j)] = 7;
-        buffer_work.complete(t, early);
-      }
-      if (!buffer_work.is_usual(lines) ||
-          !buffer_work.usual(work, event.flags, frame, clock, lines, AnswerLines{})) {
+      each([&](unsigned t, const auto&, const auto&) { buffer_work.prepare(t); });
+      const std::uint32_t looks = choice / 16 % 5 ? ~0u : choice;
+      each([&](unsigned, const auto& units, auto& of) {
+        of.missing = buffer_work.possible(units, mailbox_.shape.segment_bytes) & looks;
+        if (!units.used()) return;
+        const auto index_at = static_cast<std::uint32_t>(mailbox_.shape.segment_stride());
+        buffer_work.look(lines.board(units.board()), buffer_work.places(units, index_at), choice % 11 != 0, of);
+      });
+      bool all = true;
+      each([&](unsigned, const auto& units, auto& of) {
+        all = (!units.used() || buffer_work.holds(units, lines.mark(), of)) && all;
+      });
+      bool usual = buffer_work.is_usual(lines);
+      const bool ahead = all && !other;
+      if (!ahead && usual)
+        each([&](unsigned t, const auto& units, const auto& of) {
+          AsResident resident_lines{lines};
+          (other ? resident_lines.old : resident_lines.had) = of.had;
+          for (unsigned j = 0; j < ThreadUnits<Block>::most; ++j)
+            if (resident_lines.old >> j & 1 && units.of_index(j))
+              shared->merge.index[units.board()][3 * units.in_index(j)] = 7;
+          buffer_work.complete(t, resident_lines);
+          buffer_work.note_sizes(units, lines);
+        });
+      if (works && (ahead || usual)) Block::groups([&](unsigned g, unsigned n) { fragments.work(g, n); });
+      ahead_of_line += ahead && works;
+      if (!usual || (works && !buffer_work.is_held(lines)) ||
+          !buffer_work.usual(work, works, event.flags, frame, clock, lines, AnswerLines{})) {
         work.begin();
         run(AsResident{lines});
       }
@@ -367,6 +396,7 @@ class Both {
  public:
   std::uint64_t events = 0, masked = 0, downscaled = 0, hits = 0, timed = 0;
   std::uint64_t by_index = 0, events_by_index = 0;  // frames built by their index, and their events
+  std::uint64_t ahead_of_line = 0;                  // frames whose fragments were joined before the event line
   std::uint64_t by_rows = 0;                        // merged frames that MergedFrame answered
   std::uint64_t by_lines = 0, rows = 0;             // merged frames in the mailbox; events of merged frames
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "nanet/contract/mailbox.hpp"
+#include "nanet/gpu/frame/fragment_work.hpp"
 #include "nanet/gpu/frame/frame.hpp"
 #include "nanet/gpu/frame/mailbox_units.hpp"
 
@@ -94,8 +95,11 @@ class BufferWork : public MailboxUnits<B> {
       if constexpr (Lines::indexes) {
         B::each([&](unsigned t) { prepare(t); });
         if (Units::is_usual(lines)) {
-          B::each([&](unsigned t) { Units::complete(t, lines); });
-          if (usual(work, flags, frame, clock, lines, answer)) return;
+          B::each([&](unsigned t) {
+            Units::complete(t, lines);
+            Units::note_sizes(Units::of(t), lines);
+          });
+          if (usual(work, false, flags, frame, clock, lines, answer)) return;
         }
         work.begin();
         B::each([](unsigned) {});
@@ -214,26 +218,41 @@ class BufferWork : public MailboxUnits<B> {
 
  public:
   NANET_DEVICE void prepare(unsigned t) const { Units::prepare(t, small_tables()); }
-  // A usual frame, all of whose units have been copied. Returns false for a frame that needs the careful way:
-  // begin() and run() follow. The rest as run().
+  // Computed where they are used: a few additions, instead of registers that the whole loop of a resident
+  // kernel would keep, or spill.
+  NANET_DEVICE Tables small_tables() const {
+    return lay_out(small_ + shared_raw_bytes, shared_fragments, sizes_.lists, shared_raw_bytes / 2);
+  }
+  // Work on the fragments of the held frame. plane, conditions: as in Workspace.
+  NANET_DEVICE FragmentWork<A, B> fragment_work(const Tables& tables, const typename PlaneOf<A>::type* plane,
+                                                std::uint32_t window, const std::int16_t* conditions) const {
+    return {sizes_.boards, s_, small_, sizes_.stride, tables, plane, window, conditions};
+  }
+  // Whether the held frame is that of an event line, and complete. A group, or all.
+  template <class Lines>
+  NANET_DEVICE bool is_held(const Lines& lines) const {
+    return !B::look(s_.units_missing) && s_.held.template is_of<B>(sizes_.boards, lines);
+  }
+  // A usual frame, all of whose units have been copied. worked: it is the held one, whose fragments have been
+  // read and joined; else they are now. Returns false for a frame that needs the careful way: begin() and
+  // run() follow. The rest as run().
   template <class Clock, class Lines, class Answer>
-  NANET_DEVICE NANET_INLINED bool usual(FrameWork<A, B, merges>& work, std::uint16_t flags,
+  NANET_DEVICE NANET_INLINED bool usual(FrameWork<A, B, merges>& work, bool worked, std::uint16_t flags,
                                         std::uint32_t frame, const Clock& clock, const Lines& lines,
                                         const Answer& answer) {
     if constexpr (Summed<A>) static_assert(sums_fit(1, 1) && sums_fit(join_boards, join_boards));
-    if (s_.units_missing) return false;
-    Bytes in;
-    in.boards = sizes_.boards;
-    in.at = small_;
-    in.stride = sizes_.stride;
-    in.shared = in.indexed = true;
-    NANET_UNROLLED
-    for (unsigned b = 0; b < contract::index_boards; ++b) {
-      in.bytes[b] = b < sizes_.boards ? lines.bytes(b) : 0;
-      in.fragments[b] = b < sizes_.boards ? lines.fragments(b) : 0;
+    const Tables tables = small_tables();
+    if (!worked) {
+      if (!work.takes_index() || !is_held(lines)) return false;
+      const Workspace<A>& workspace = work.workspace();
+      const FragmentWork<A, B> fragments =
+          fragment_work(tables, workspace.plane, work.window(), workspace.conditions);
+      B::groups([&](unsigned group, unsigned groups) { fragments.work(group, groups); });
     }
+    if (s_.held.unusual) return false;
+    const Bytes in = s_.held.bytes(sizes_.boards, small_, sizes_.stride);
     bool answered = false;
-    if (!work.work_indexed(in, small_, small_tables(), frame, is_incomplete(flags), clock, answer, answered))
+    if (!work.work_indexed(in, small_, tables, frame, is_incomplete(flags), clock, answer, answered))
       return false;
     finish(work, frame, answered, answer);
     return true;
@@ -417,11 +436,6 @@ class BufferWork : public MailboxUnits<B> {
     return IndexedFrame<A, B>::sums_bytes(boards) <=
            round_up(sizeof(std::uint16_t) * shared_fragments * lists) +
                round_up(sizeof(PmId) * (shared_raw_bytes / 2));
-  }
-  // Computed where they are used: a few additions, instead of registers that the whole loop of a resident
-  // kernel would keep, or spill.
-  NANET_DEVICE Tables small_tables() const {
-    return lay_out(small_ + shared_raw_bytes, shared_fragments, sizes_.lists, shared_raw_bytes / 2);
   }
   NANET_DEVICE Tables large_tables() const {
     return lay_out(large_ + std::size_t{sizes_.large_stride} * sizes_.boards, sizes_.fragments, sizes_.lists,

@@ -24,15 +24,14 @@ class IndexedBoard {
     std::uint32_t at = 0, sequence = 0, found = 0;
     NANET_UNROLLED
     for (unsigned q = 0; q < packets; ++q) {
-      count_[q] = first_[q] = stop_[q] = 0;
-      if (!sound_ || at >= bytes) continue;
+      if (at >= bytes) break;  // after the first packet, as a rule
       sound_ = at + 16 <= bytes;
-      if (!sound_) continue;
+      if (!sound_) break;
       const std::uint32_t word = full_word(segment + at), next = full_word(segment + at + 4),
                           number = full_word(segment + at + 8), length = next & 0xFFFF;
       const bool fixed = word >> 28 & 1;
       sound_ = !fixed && length >= 16 && at + length <= bytes && number >= sequence;
-      if (!sound_) continue;
+      if (!sound_) break;
       count_[q] = next >> 16 & 0xFF;
       found += count_[q];
       first_[q] = at + 16;
@@ -56,7 +55,7 @@ class IndexedBoard {
     std::uint32_t from = 0, to = count_[0], first = first_[0], stop = stop_[0];
     NANET_UNROLLED
     for (unsigned q = 1; q < packets; ++q) {
-      if (i < to) continue;
+      if (i < to) break;
       from = to;
       to += count_[q];
       first = first_[q];
@@ -79,7 +78,7 @@ class IndexedBoard {
  private:
   const std::byte* segment_;
   const std::uint32_t* entry_;
-  std::uint32_t count_[packets], first_[packets], stop_[packets];
+  std::uint32_t count_[packets] = {}, first_[packets] = {}, stop_[packets] = {};
   bool sound_ = true;
 };
 

@@ -33,6 +33,7 @@ class FrameWork {
       s.events = s.below = s.overflow = s.rings = s.duplicates = s.masked = s.valid = 0;
       s.taken = s.disorder = s.units_missing = s.careful = 0;
       s.not_ahead = s.ahead = 0;
+      s.held = {};
       if constexpr (merges) s.rows.at = nullptr;
       s.expected = ~std::uint64_t{0};
       for (std::uint32_t& n : s.downscaled) n = 0;
@@ -89,8 +90,15 @@ class FrameWork {
     return false;
   }
 
-  // A frame with an index (Bytes::indexed), in small tables of at least IndexedFragments::all. The results
-  // are those of work(). Returns false, without effect, for a frame that needs the careful way; answered:
+  // Whether frames with an index take work_indexed().
+  NANET_DEVICE bool takes_index() const {
+    if constexpr (Summed<A>)
+      return algorithm_.whole;
+    else
+      return true;
+  }
+  // A frame with an index (Bytes::indexed), in small tables of at least IndexedFragments::all, whose fragments
+  // have been read and joined (fragment_work.hpp). The results are those of work(). Returns false, without effect, for a frame that needs the careful way; answered:
   // whether the packet is complete and written to `answer`.
   template <class Clock>
   NANET_DEVICE NANET_INLINED bool work_indexed(const Bytes& in, std::byte* small, const Tables& tables,
@@ -109,7 +117,6 @@ class FrameWork {
       finish_built(frame, incomplete, clock);
       return true;
     } else {
-      if (!algorithm_.whole) return false;
       return work_sums(in, small, tables, frame, incomplete, clock, answer, answered);
     }
   }
@@ -220,6 +227,8 @@ class FrameWork {
     frame_ = frame;
   }
   NANET_DEVICE const FrameShared& shared() const { return s_; }
+  NANET_DEVICE const Workspace<A>& workspace() const { return workspace_; }
+  NANET_DEVICE std::uint32_t window() const { return options_.window; }
   NANET_DEVICE const BuiltEvent& event(std::uint32_t e) const { return tables_.event[e]; }
   NANET_DEVICE rich::EventView view(const BuiltEvent& event) const {
     return {tables_.pm + event.first, event.hits};

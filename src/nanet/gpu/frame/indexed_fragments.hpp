@@ -67,34 +67,38 @@ class IndexedFragments {
     }
     return good;
   }
-  // Writes ~members of each event to Tables::slot, which has been zero, by the number of earlier fragments.
-  // False if the thread's fragments are not in order of time.
-  NANET_DEVICE bool join(unsigned t, unsigned threads) const {
+  // Writes ~members of the event that a fragment begins, if it begins one, to Tables::slot, which has been
+  // zero, by the number of earlier fragments. x: number of the fragment. False if it is not in order of time.
+  NANET_DEVICE bool join(std::uint32_t x) const {
     const auto times_of = [&](unsigned c) {  // the upper half of an entry
       return FragmentTimes<2>{reinterpret_cast<const std::byte*>(m_.index[c]) + 2};
     };
     const FragmentJoin<decltype(times_of)> joiner(times_of, in_.fragments, window_);
-    return each(t, threads, [&](unsigned b, std::uint32_t i) {
+    return each(x, all, [&](unsigned b, std::uint32_t i) {
       return joiner(b, i, [&](std::uint32_t number, std::uint32_t members) { t_.slot[number] = ~members; });
     });
   }
-  // take(number, info, hits, found) for the thread's fragments; number: board * most + fragment. False for
-  // any but the usual bytes.
+  // take(board, fragment, found) for fragment x. False for any but the usual bytes.
   template <class Take>
-  NANET_DEVICE bool check(unsigned t, unsigned threads, const Take& take) const {
-    // Boards without fragments too; by the threads that have the fewest fragments.
-    const unsigned last = threads - 1 - t;
-    bool good = true;
-    if (last < in_.boards) good = board(last).sound();
-    return each(t, threads,
-                [&](unsigned b, std::uint32_t i) {
-                  if (b >= in_.boards) return false;
-                  const IndexedBoard own = board(b);
-                  if (!own.sound()) return false;
-                  const IndexedBoard::Found found = own(i);
-                  return found.sound && take(b, i, found);
-                }) &&
-           good;
+  NANET_DEVICE bool check(std::uint32_t x, const Take& take) const {
+    return each(x, all, [&](unsigned b, std::uint32_t i) {
+      if (b >= in_.boards) return false;
+      const IndexedBoard own = board(b);
+      if (!own.sound()) return false;
+      const IndexedBoard::Found found = own(i);
+      return found.sound && take(b, i, found);
+    });
+  }
+  // Index of a board; sound: the packets are the usual ones, with as many fragments as the index.
+  NANET_DEVICE IndexedBoard board(unsigned own) const {
+    std::uint32_t bytes = 0, count = 0;
+    NANET_UNROLLED
+    for (unsigned c = 0; c < join_boards; ++c)
+      if (c == own) {
+        bytes = in_.bytes[c];
+        count = in_.fragments[c];
+      }
+    return {at_ + std::size_t{own} * in_.stride, bytes, count, m_.index[own]};
   }
   // Reads a fragment's hits: four(word, n) for each four words, of which the first n are hits. False if PM
   // IDs do not ascend, or are invalid or masked.
@@ -179,18 +183,6 @@ class IndexedFragments {
   NANET_DEVICE std::uint32_t time(unsigned b, std::uint32_t i) const {
     return contract::IndexEntry::time(m_.index[b][i]);
   }
-  // Index of a board; sound: the packets are the usual ones, with as many fragments as the index.
-  NANET_DEVICE IndexedBoard board(unsigned own) const {
-    std::uint32_t bytes = 0, count = 0;
-    NANET_UNROLLED
-    for (unsigned c = 0; c < join_boards; ++c)
-      if (c == own) {
-        bytes = in_.bytes[c];
-        count = in_.fragments[c];
-      }
-    return {at_ + std::size_t{own} * in_.stride, bytes, count, m_.index[own]};
-  }
-
   const Bytes& in_;
   const std::byte* at_;
   const Tables& t_;

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frame with an index, for algorithms of exact sums: from its bytes in shared memory to the answer. Half of
-// the threads join fragments by their times in the index; the others check every entry and sum each
-// fragment's hits. Then a thread per event adds its fragments' sums, fits and decides. Included by frame.hpp.
-//
-// Latency is the longest chain of dependent instructions: hits need no table of the events, and the sums wait
-// for no join.
+// Frame with an index, for algorithms of exact sums: from its fragments, which are joined and whose hits are
+// summed (fragment_work.hpp), to the answer. A thread per event adds its fragments' sums, fits and decides.
+// Included by frame.hpp.
 #pragma once
 
 #include "nanet/gpu/frame/indexed_fragments.hpp"
@@ -31,17 +28,36 @@ class IndexedFrame : public SummedFrame<A, B> {
       : Base(tables, shared, algorithm, options, workspace, frame, incomplete),
         fragments_(in, at, tables, shared.merge, options.window, workspace.conditions) {}
 
+  // Sums of the hits of fragment i of board b, and its Info, to the tables. False for any but the usual bytes.
+  NANET_DEVICE static bool read(const IndexedFragments<B>& fragments, const Tables& tables,
+                                const typename PlaneOf<A>::type* plane, unsigned b, std::uint32_t i,
+                                const IndexedBoard::Found& found) {
+    const std::uint32_t* const pairs = A::pairs(plane);
+    typename A::WholeSums total;
+    const std::uint32_t to = b * Fragments::most + i;
+    const bool good =
+        fragments.read(b, i, found, infos(tables)[to], [&](const auto& word, std::uint32_t n) {
+          constexpr unsigned together = sizeof word / sizeof word[0];
+          std::uint32_t pair[together];
+          NANET_UNROLLED
+          for (unsigned k = 0; k < together; ++k) pair[k] = k < n ? pairs[word[k] & 0x7FF] : 0;
+          NANET_UNROLLED
+          for (unsigned k = 0; k < together; ++k) total.add(pair[k]);
+        });
+    EventSums<A> words;
+    NANET_UNROLLED
+    for (unsigned w = 0; w < A::words; ++w) words.word[w] = A::word(total, w);
+    sums(tables)[to] = words;
+    return good;
+  }
   // Sets events. All threads; the members of FrameShared and `slot` of the tables have been prepared.
   template <class Clock>
   NANET_DEVICE NANET_INLINED FrameResult run(const Clock& clock, const AnswerLines& answer,
                                              std::uint32_t& events) {
-    const bool careful = B::any([&](unsigned t) {
-      const unsigned half = B::threads() / 2;
-      if (t == 0) s_.merge.pm_used = 0;
-      return t < half ? !fragments_.join(t, half) : !sum(t - half, half);
+    B::one([&] {
+      s_.merge.pm_used = 0;
+      s_.trace.built = clock();
     });
-    if (careful) return FrameResult::other;
-    B::one([&] { s_.trace.built = clock(); });
     events = B::number_all(t_.slot, fragments_.total(), s_.merge.room, event_members(),
                            [&](std::uint32_t slot, std::uint32_t e) { reconstruct(e, ~t_.slot[slot]); });
     if (s_.careful) return FrameResult::other;
@@ -54,37 +70,17 @@ class IndexedFrame : public SummedFrame<A, B> {
   using Fragments = IndexedFragments<B>;
   using Info = typename Fragments::Info;
   // In place of the fragments' lists and of the PM IDs behind them, which unpack() writes later.
-  NANET_DEVICE EventSums<A>* sums() const { return reinterpret_cast<EventSums<A>*>(t_.member); }
-  NANET_DEVICE Info* infos() const { return reinterpret_cast<Info*>(t_.fragment); }
-  NANET_DEVICE std::uint32_t* event_members() const { return Fragments::event_list(t_); }
-
-  // Checks the thread's fragments, and sums their hits. Returns false for any but the usual bytes.
-  NANET_DEVICE bool sum(unsigned t, unsigned threads) const {
-    return fragments_.check(t, threads, [&](unsigned b, std::uint32_t i, const IndexedBoard::Found& found) {
-      const std::uint32_t* const pairs = A::pairs(workspace_.plane);
-      typename A::WholeSums total;
-      const std::uint32_t to = b * Fragments::most + i;
-      const bool good = fragments_.read(b, i, found, infos()[to], [&](const auto& word, std::uint32_t n) {
-        constexpr unsigned together = sizeof word / sizeof word[0];
-        std::uint32_t pair[together];
-        NANET_UNROLLED
-        for (unsigned k = 0; k < together; ++k) pair[k] = k < n ? pairs[word[k] & 0x7FF] : 0;
-        NANET_UNROLLED
-        for (unsigned k = 0; k < together; ++k) total.add(pair[k]);
-      });
-      EventSums<A> words;
-      NANET_UNROLLED
-      for (unsigned w = 0; w < A::words; ++w) words.word[w] = A::word(total, w);
-      sums()[to] = words;
-      return good;
-    });
+  NANET_DEVICE static EventSums<A>* sums(const Tables& t) {
+    return reinterpret_cast<EventSums<A>*>(t.member);
   }
+  NANET_DEVICE static Info* infos(const Tables& t) { return reinterpret_cast<Info*>(t.fragment); }
+  NANET_DEVICE std::uint32_t* event_members() const { return Fragments::event_list(t_); }
 
   // Event e of these members: sums, time, ring and primitive. One thread.
   NANET_DEVICE void reconstruct(std::uint32_t e, std::uint32_t members) const {
     EventSums<A> total{};
-    const auto event = fragments_.event(members, infos(), [&](std::uint32_t number, bool present) {
-      const EventSums<A> part = sums()[number];
+    const auto event = fragments_.event(members, infos(t_), [&](std::uint32_t number, bool present) {
+      const EventSums<A> part = sums(t_)[number];
       NANET_UNROLLED
       for (unsigned w = 0; w < A::words; ++w)
         total.word[w] = static_cast<std::int32_t>(static_cast<std::uint32_t>(total.word[w]) +
@@ -104,7 +100,7 @@ class IndexedFrame : public SummedFrame<A, B> {
         const std::uint32_t e = x / join_boards, own = x % join_boards;
         std::uint32_t to = t_.event[e].first;
         Fragments::each_member(event_members()[e], [&](unsigned c, std::uint32_t number) {
-          const std::uint32_t stored = infos()[number].stored();
+          const std::uint32_t stored = infos(t_)[number].stored();
           if (c < own) to += stored;
           if (c != own) return;
           const std::byte* const hits =

@@ -49,7 +49,8 @@ class UsualFrames {
   explicit UsualFrames(unsigned boards, unsigned seed)
       : random(seed), both(contract::Gather::frame, boards), boards_(boards) {}
 
-  // A new frame in the buffer, each board's fragments in one packet or two.
+  // A new frame in the buffer, each board's fragments in one packet, mostly with the flag that it is the last,
+  // or in two.
   void fill(unsigned most, unsigned crossed = 0) {
     std::memset(both.buffer(), 0, both.shape().buffer_bytes());
     frame = static_cast<Frame>(random() % 1000);
@@ -58,13 +59,15 @@ class UsualFrames {
     for (unsigned b = 0; b < boards_; ++b) {
       auto events = usual_events(random, b, most, around, crossed);
       if (random() % 8 == 0) continue;  // no packet
-      if (random() % 3) {
-        both.place(b, trigger::mgp_packet(b, frame, 7, events));
+      const std::uint8_t last = random() % 8 ? wire::mgp::flag::last : 0;
+      if (random() % 6) {
+        both.place(b, trigger::mgp_packet(b, frame, 7, events, last));
         continue;
       }
       const auto half = static_cast<std::ptrdiff_t>(random() % (events.size() + 1));
-      both.place(b, trigger::mgp_packet(b, frame, 7, {events.begin(), events.begin() + half}));
-      both.place(b, trigger::mgp_packet(b, frame, 8, {events.begin() + half, events.end()}, 0, 1));
+      const std::uint8_t wrong = random() % 4 ? 0 : last;  // the first of two packets says that it is the last
+      both.place(b, trigger::mgp_packet(b, frame, 7, {events.begin(), events.begin() + half}, wrong));
+      both.place(b, trigger::mgp_packet(b, frame, 8, {events.begin() + half, events.end()}, last, 1));
     }
   }
   // A frame whose boards have so many fragments each, of few hits, in at most three packets. together: most
@@ -139,6 +142,7 @@ TYPED_TEST(IndexedFrame, UsualFramesTakeThePathOfTheIndex) {
     }
     EXPECT_GT(usual.both.by_index, usual.frames / 2) << boards;
     EXPECT_GT(usual.both.events_by_index, 10 * usual.both.by_index);
+    EXPECT_GT(usual.both.ahead_of_line, usual.frames / 50) << boards;
   }
 }
 
@@ -328,7 +332,7 @@ TEST(IndexedBoard, AcceptsTheWalkAlone) {
 
 // As a block of a GPU, whose first warp has no units.
 struct GpuThreads {
-  static constexpr unsigned idle = 32, most_units = 3;
+  static constexpr unsigned idle = 32, group = 32, most_units = 3;
 };
 // Largest number of units that one of 512 threads has. Expects that each of the units has one thread.
 unsigned most_of_a_thread(unsigned boards, std::uint32_t index, std::uint32_t segment) {
@@ -364,8 +368,8 @@ TEST(ThreadUnits, EachUnitHasOneThread) {
       for (const std::uint32_t segment : {0u, 20u, 168u, 276u, 277u, all_segment})
         if (indexed || index == 0) most_of_a_thread(boards, index, segment);
   }
-  EXPECT_EQ(most_of_a_thread(4, 44, 156), 2u);
-  EXPECT_EQ(most_of_a_thread(4, 54, 244), GpuThreads::most_units);  // at 20 MHz: all loads at once
+  EXPECT_EQ(most_of_a_thread(4, 20, 84), 2u);    // at 10 MHz
+  EXPECT_EQ(most_of_a_thread(4, 44, 204), GpuThreads::most_units);  // at 20 MHz: all loads at once
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Frame builder for a frame with an index, for algorithms that take PM IDs. Same events as merge.hpp. Half of
-// the threads join fragments by their times in the index; the others check every entry and its hits. Then a
-// thread per event opens it, and two per fragment unpack the hits. Included by frame.hpp.
+// Frame builder for a frame with an index, for algorithms that take PM IDs. Same events as merge.hpp. Of the
+// joined fragments (fragment_work.hpp) a thread per event opens it, and two per fragment unpack the hits.
+// Included by frame.hpp.
 #pragma once
 
 #include "nanet/gpu/frame/indexed_fragments.hpp"
@@ -21,14 +21,16 @@ class IndexedMerge {
                             std::uint32_t window, const std::int16_t* conditions)
       : fragments_(in, at, tables, merge, window, conditions), t_(tables), m_(merge) {}
 
+  // Checks a fragment's hits, and notes its Info.
+  NANET_DEVICE static bool read(const Fragments& fragments, const Tables& tables, unsigned b, std::uint32_t i,
+                                const IndexedBoard::Found& found) {
+    return fragments.read(b, i, found, infos(tables)[b * Fragments::most + i],
+                          [](const auto&, std::uint32_t) {});
+  }
   // Fills event and pm of the tables, and pm_used. Returns the number of events, or `none`. All threads.
   NANET_DEVICE std::uint32_t build() const {
-    bool careful = B::any([&](unsigned t) {
-      const unsigned half = B::threads() / 2;
-      if (t == 0) m_.pm_used = m_.duplicates = m_.masked = 0;
-      return t < half ? !fragments_.join(t, half) : !check(t - half, half);
-    });
-    if (careful) return none;
+    bool careful = false;
+    B::one([&] { m_.pm_used = m_.duplicates = m_.masked = 0; });
     const std::uint32_t events =
         B::number_all(t_.slot, fragments_.total(), m_.room, Fragments::event_list(t_),
                       [&](std::uint32_t slot, std::uint32_t e) { careful |= !open(e, ~t_.slot[slot]); });
@@ -42,19 +44,13 @@ class IndexedMerge {
  private:
   static constexpr unsigned parts = 2;  // threads that unpack a fragment
 
-  NANET_DEVICE Info* infos() const { return reinterpret_cast<Info*>(t_.fragment); }
+  NANET_DEVICE static Info* infos(const Tables& t) { return reinterpret_cast<Info*>(t.fragment); }
   // Place of each fragment's hits in Tables::pm.
   NANET_DEVICE std::uint32_t* places() const { return t_.key; }
 
-  NANET_DEVICE bool check(unsigned t, unsigned threads) const {
-    return fragments_.check(t, threads, [&](unsigned b, std::uint32_t i, const IndexedBoard::Found& found) {
-      return fragments_.read(b, i, found, infos()[b * Fragments::most + i],
-                             [](const auto&, std::uint32_t) {});
-    });
-  }
   // Event e of these members. Returns false if its PM IDs do not ascend.
   NANET_DEVICE bool open(std::uint32_t e, std::uint32_t members) const {
-    const auto found = fragments_.event(members, infos(), [](std::uint32_t, bool) {});
+    const auto found = fragments_.event(members, infos(t_), [](std::uint32_t, bool) {});
     BuiltEvent event;
     event.first = B::add(m_.pm_used, found.hits);
     event.time = static_cast<std::uint16_t>(found.time);
@@ -68,7 +64,7 @@ class IndexedMerge {
     std::uint32_t to = event.first;
     Fragments::each_member(members, [&](unsigned, std::uint32_t number) {
       places()[number] = to;
-      to += infos()[number].stored();
+      to += infos(t_)[number].stored();
     });
     return found.usual;
   }
@@ -76,7 +72,7 @@ class IndexedMerge {
     constexpr unsigned together = 4;  // loads in flight
     const unsigned part = t % parts;
     fragments_.each(t / parts, B::threads() / parts, [&](unsigned b, std::uint32_t i) {
-      const std::uint32_t number = b * Fragments::most + i, stored = infos()[number].stored();
+      const std::uint32_t number = b * Fragments::most + i, stored = infos(t_)[number].stored();
       const std::byte* const hits = fragments_.hits_of(b, fragments_.offset(b, i));
       PmId* const to = t_.pm + places()[number];
       for (std::uint32_t h = part; h < stored; h += together * parts) {

@@ -54,32 +54,105 @@ class MailboxUnits {
   }
 
   // Copies the units of a usual frame that thread t has not yet; FrameShared::units_missing if one does not
-  // arrive. After prepare() and FrameWork::begin(); visible after the next step. Returns a mask of units of
-  // the thread's first turn that a frame of this size, or somewhat larger, has.
+  // arrive. After prepare() and FrameWork::begin(); visible after the next step.
   template <class Lines>
-  NANET_DEVICE std::uint32_t complete(unsigned t, const Lines& lines) const {
+  NANET_DEVICE void complete(unsigned t, const Lines& lines) const {
     auto units = of(t);
-    if (!units.used()) return 0;
+    if (!units.used()) return;
     const unsigned b = units.board();
     // Within the room for them, whatever the line says; is_usual() refuses longer ones.
     const std::uint32_t fragments = smaller(lines.fragments(b), contract::index_entries),
                         bytes = smaller(lines.bytes(b), longest());
-    const std::uint32_t next =
-        units.holding(fragments + fragments / 4 + 8, smaller(bytes + bytes / 4 + 128, longest()));
     std::uint32_t early = lines.early();
     if (lines.stale()) clear_index(units, lines.stale());
     for (;; units.advance(), early = 0) {
       const std::uint32_t needed = units.holding(fragments, bytes);
       if (needed & ~early && !take_all(lines, units, needed & ~early)) s_.units_missing = 1;
-      // Entries behind the fragments, in units that came early or in the last one: ones, as the card writes
-      // them, whatever it wrote.
-      NANET_UNROLLED
-      for (unsigned j = 0; j < ThreadUnits<B>::most; ++j)
-        if (units.of_index(j) && (needed | early) >> j & 1 &&
-            contract::entries_per_unit * (units.in_index(j) + 1) > fragments)
-          clear_behind(b, units.in_index(j), fragments);
-      if (!units.left(bytes)) return next;
+      trim(units, needed | early, fragments);
+      if (!units.left(bytes)) return;
     }
+  }
+  // Entries behind the fragments, in units that came early or in the last one: ones, as the card writes them,
+  // whatever it wrote. mask: of the thread's units.
+  NANET_DEVICE void trim(const ThreadUnits<B>& units, std::uint32_t mask, std::uint32_t fragments) const {
+    NANET_UNROLLED
+    for (unsigned j = 0; j < ThreadUnits<B>::most; ++j)
+      if (units.of_index(j) && mask >> j & 1 &&
+          contract::entries_per_unit * (units.in_index(j) + 1) > fragments)
+        clear_behind(units.board(), units.in_index(j), fragments);
+  }
+
+  // Units of a thread before the event line comes: mask of those it has, and of those it looks for. size: of
+  // its board, by the header of the board's only packet; 0: not known; `several`: there are more packets.
+  struct Early {
+    static constexpr std::uint32_t several = ~std::uint32_t{0};
+    std::uint32_t had = 0, missing = 0, size = 0;
+  };
+  // Where a thread's units of the first turn are: offsets in the board's part of the mailbox, and in shared
+  // memory. Known once, so that a look takes few instructions.
+  struct Places {
+    std::uint32_t from[ThreadUnits<B>::most];
+    std::uint32_t* to[ThreadUnits<B>::most];
+  };
+  // index_at: offset of the index.
+  NANET_DEVICE Places places(const ThreadUnits<B>& units, std::uint32_t index_at) const {
+    Places p;
+    NANET_UNROLLED
+    for (unsigned j = 0; j < ThreadUnits<B>::most; ++j) {
+      const bool of_index = units.of_index(j);
+      const std::uint32_t u = of_index ? units.in_index(j) : units.in_segment(j);
+      p.from[j] = (of_index ? index_at : 0) + static_cast<std::uint32_t>(contract::unit_bytes) * u;
+      p.to[j] = room_for(units, j);
+    }
+    return p;
+  }
+  // Copies those that have arrived. board: the board's part of the mailbox. heads: each group reads the header
+  // too. A group.
+  template <class Board>
+  NANET_DEVICE void look(const Board& board, const Places& places, bool heads, Early& early) const {
+    constexpr unsigned most = ThreadUnits<B>::most;
+    const bool asks = heads && early.size == 0;
+    typename Board::Unit unit[most] = {}, head{};  // several loads in flight
+    NANET_UNROLLED
+    for (unsigned j = 0; j < most; ++j)
+      if (early.missing >> j & 1) unit[j] = board.unit(places.from[j]);
+    if (asks && B::leads()) head = board.unit(0);
+    NANET_UNROLLED
+    for (unsigned j = 0; j < most; ++j) {
+      if (!(early.missing >> j & 1) || unit[j].word[3] != board.mark) continue;
+      NANET_UNROLLED
+      for (unsigned i = 0; i < 3; ++i) places.to[j][i] = unit[j].word[i];
+      early.missing &= ~(1u << j);
+      early.had |= 1u << j;
+    }
+    if (asks) early.size = B::of_first(head.word[3] == board.mark ? size_by(head.word[0], head.word[1]) : 0);
+  }
+  // Whether the group has all units of its board, whose size is known; notes the size. A group.
+  NANET_DEVICE bool holds(const ThreadUnits<B>& units, std::uint32_t mark, Early& early) const {
+    if (early.size == 0 || early.size == Early::several) return false;
+    const std::uint32_t bytes = early.size & 0xFFFF, fragments = early.size >> 16;
+    early.missing = units.holding(fragments, bytes) & ~early.had;
+    if (!B::agree(early.missing == 0 && !units.left(bytes))) return false;
+    trim(units, early.had, fragments);
+    B::set(s_.held.size[units.board()], early.size);
+    B::set(s_.held.mark[units.board()], mark);
+    return true;
+  }
+  // Notes the sizes in a usual frame's event line. After complete(); any thread of each group.
+  template <class Lines>
+  NANET_DEVICE void note_sizes(const ThreadUnits<B>& units, const Lines& lines) const {
+    const unsigned b = units.board();
+    if (!units.used()) return;
+    B::set(s_.held.size[b], HeldFrame::size_of(lines.bytes(b), lines.fragments(b)));
+    B::set(s_.held.mark[b], lines.mark());
+  }
+  // Mask of units of the thread's first turn that a frame somewhat larger than the held one has; all, if none
+  // is held.
+  NANET_DEVICE std::uint32_t likely(const ThreadUnits<B>& units) const {
+    const std::uint32_t size = units.used() ? B::look(s_.held.size[units.board()]) : 0, bytes = size & 0xFFFF,
+                        fragments = size >> 16;
+    if (size == 0) return ~std::uint32_t{0};
+    return units.holding(fragments + fragments / 4 + 8, smaller(bytes + bytes / 4 + 128, longest()));
   }
   // The thread's units of the segments alone. Returns false if one does not arrive.
   template <class Lines>
@@ -114,11 +187,7 @@ class MailboxUnits {
     NANET_UNROLLED
     for (unsigned j = 0; j < most; ++j) {
       if (!(missing >> j & 1) || unit[j].word[3] != lines.mark()) continue;
-      std::uint32_t* const to =
-          units.of_index(j)
-              ? s_.merge.index[b] + contract::entries_per_unit * units.in_index(j)
-              : reinterpret_cast<std::uint32_t*>(small_ + std::size_t{b} * sizes_.stride +
-                                                 contract::unit_data_bytes * units.in_segment(j));
+      std::uint32_t* const to = room_for(units, j);
       NANET_UNROLLED
       for (unsigned i = 0; i < 3; ++i) to[i] = unit[j].word[i];
       missing &= ~(1u << j);
@@ -126,6 +195,21 @@ class MailboxUnits {
   }
 
  private:
+  NANET_DEVICE std::uint32_t* room_for(const ThreadUnits<B>& units, unsigned j) const {
+    const unsigned b = units.board();
+    return units.of_index(j) ? s_.merge.index[b] + contract::entries_per_unit * units.in_index(j)
+                             : reinterpret_cast<std::uint32_t*>(small_ + std::size_t{b} * sizes_.stride +
+                                                                contract::unit_data_bytes * units.in_segment(j));
+  }
+  // Early::size by the first two words of a packet.
+  NANET_DEVICE std::uint32_t size_by(std::uint32_t word, std::uint32_t next) const {
+    namespace mgp = wire::mgp;
+    const std::uint32_t flags = word >> 24 & (mgp::flag::last | mgp::flag::fixed), length = next & 0xFFFF,
+                        fragments = next >> 16 & 0xFF, index = next >> 24 & 15;
+    const bool only = flags == mgp::flag::last && index == 0 && length >= mgp::header_bytes &&
+                      length <= longest() && fragments <= contract::index_entries;
+    return only ? HeldFrame::size_of(length, fragments) : Early::several;
+  }
   NANET_DEVICE static std::uint32_t smaller(std::uint32_t a, std::uint32_t b) { return a < b ? a : b; }
   // Units arrive at most a few accesses after the event line, which the card writes last.
   template <class Lines>

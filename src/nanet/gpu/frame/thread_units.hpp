@@ -9,8 +9,9 @@
 namespace nanet::gpu {
 
 // Units of a frame in the mailbox that a thread of a block copies: of one board, first of its index, then of
-// its segment, `most` at a time; frames of up to 3.3 kB per board take one turn of a block of 512. The first
-// warp of a block has none: it waits for the event line.
+// its segment, `most` at a time; frames of up to 2.4 kB per board take one turn of a block of 512. Up to
+// index_boards boards, all threads of a group (B::group, a warp) have units of one board. The first warp of a
+// block has none: it waits for the event line.
 template <class B>
 class ThreadUnits {
  public:
@@ -19,11 +20,12 @@ class ThreadUnits {
   NANET_HD ThreadUnits(unsigned boards, unsigned thread, unsigned threads)
       : index_units_(boards <= contract::index_boards ? contract::index_units : 0) {
     const unsigned lists = lists_for(boards), bits = lists == 1 ? 0 : lists == 4 ? 2 : 3;  // bits: log2
-    const unsigned worker = thread - B::idle;
-    board_ = worker & (lists - 1);
-    first_ = worker >> bits;
-    step_ = (threads - B::idle) >> bits;
-    used_ = thread >= B::idle && board_ < boards;
+    const unsigned size = index_units_ ? B::group : 1, worker = thread - B::idle, group = worker / size;
+    const unsigned of_board = (threads - B::idle) / size >> bits;
+    board_ = group & (lists - 1);
+    first_ = (group >> bits) * size + worker % size;
+    step_ = of_board * size;
+    used_ = thread >= B::idle && group >> bits < of_board && board_ < boards;
   }
   NANET_HD unsigned board() const { return board_; }
   NANET_HD bool used() const { return used_; }

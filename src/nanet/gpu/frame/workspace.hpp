@@ -27,6 +27,52 @@ struct FrameOptions {
   std::uint32_t factor[trigger::primitive_kinds] = {1, 1, 1, 1};  // by kind of primitive
 };
 
+// Frame of which a block has all units, by its packets' headers or by its event line. By board: bytes and
+// fragments, and the mark of the number that they are of.
+struct HeldFrame {
+  static constexpr unsigned boards = contract::index_boards, most_groups = 32;
+  alignas(16) std::uint32_t size[boards];
+  std::uint32_t mark[boards];
+  std::uint32_t of_group[most_groups];  // mark of the number whose units a group has; 0: none needed
+  std::uint32_t by_line;                // some group has awaited the event line
+  std::uint32_t next;                   // what its groups do next, see FrameAhead
+  std::uint32_t known;                  // size and mark are those of the claimed frame
+  std::uint32_t unusual;                // found while the fragments were read and joined
+
+  NANET_HD static constexpr std::uint32_t size_of(std::uint32_t bytes, std::uint32_t fragments) {
+    return bytes | fragments << 16;
+  }
+  // Whether bytes and fragments of an event line are of this size: up to 15 bytes behind the only packet of a
+  // board do not matter.
+  NANET_HD static constexpr bool is_size(std::uint32_t size, std::uint32_t bytes, std::uint32_t fragments) {
+    const std::uint32_t own = size & 0xFFFF;
+    return bytes >= own && bytes <= (own + 15) / 16 * 16 && size >> 16 == fragments;
+  }
+  // Description of the frame's bytes; at: segments, stride apart, in shared memory.
+  NANET_DEVICE Bytes bytes(unsigned used, const std::byte* at, std::uint32_t stride) const {
+    Bytes in;
+    in.boards = used;
+    in.at = at;
+    in.stride = stride;
+    in.shared = in.indexed = true;
+    NANET_UNROLLED
+    for (unsigned b = 0; b < boards; ++b) {
+      const std::uint32_t own = b < used ? size[b] : 0;
+      in.bytes[b] = own & 0xFFFF;
+      in.fragments[b] = own >> 16;
+    }
+    return in;
+  }
+  // Whether an event line has these sizes and number. The same in all threads.
+  template <class B, class Lines>
+  NANET_DEVICE bool is_of(unsigned used, const Lines& lines) const {
+    return B::of_four([&](unsigned b) {
+             return b >= used || (B::look(mark[b]) == lines.mark() &&
+                                  is_size(B::look(size[b]), lines.bytes(b), lines.fragments(b)));
+           }) == (1u << boards) - 1;
+  }
+};
+
 // Shared state of a block for one buffer.
 struct FrameShared {
   Merge merge;
@@ -43,6 +89,7 @@ struct FrameShared {
   std::uint32_t disorder;       // events not in order of time, or without a primitive
   std::uint32_t units_missing;  // a unit of the mailbox has not arrived
   std::uint32_t careful;        // an event of an indexed frame needs the careful way
+  HeldFrame held;
   std::uint32_t built, large;   // number of finished events, and whether the large tables hold them
   // Packet with events in slots that is unpacked before the event line comes (resident/slots_ahead.cuh): its
   // units, each with the mark of its number; marks of unpacked events; whether some event takes another way;

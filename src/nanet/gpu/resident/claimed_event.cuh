@@ -18,6 +18,7 @@ struct ClaimedEvent {
   std::uint64_t passed, newest, lag, keep_from;  // of QueueState, read with the entry
   contract::LineWords line;                      // without a mailbox the words of the event alone
   std::uint32_t skipped;
+  std::uint32_t worked;  // a usual frame, whose fragments have been read and joined
   trigger::ServiceTime service;                                        // of this block's frames
   std::uint32_t waiting;                                               // the first warp waits for the entry
   enum Found : std::uint32_t { event, again, over } found, confirmed;  // confirmed: result of the second read

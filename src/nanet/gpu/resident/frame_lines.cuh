@@ -10,14 +10,30 @@
 
 namespace nanet::gpu {
 
+struct Unit {
+  std::uint32_t word[4];
+};
+__device__ inline Unit load_unit(const std::byte* at) {
+  const Sixteen unit = load_relaxed_system(reinterpret_cast<const Sixteen*>(at));
+  return {{static_cast<std::uint32_t>(unit.low), static_cast<std::uint32_t>(unit.low >> 32),
+           static_cast<std::uint32_t>(unit.high), static_cast<std::uint32_t>(unit.high >> 32)}};
+}
+// A board's part of the mailbox: segment and index of a number.
+struct BoardUnits {
+  using Unit = gpu::Unit;
+  const std::byte* at;
+  std::uint32_t mark;
+  __device__ Unit unit(std::uint32_t offset) const { return load_unit(at + offset); }
+};
 // Units of number n in the mailbox.
 struct FrameUnits {
+  using Unit = gpu::Unit;
   const Resident& r;
   std::uint64_t n;
 
-  struct Unit {
-    std::uint32_t word[4];
-  };
+  __device__ BoardUnits board(unsigned b) const {
+    return {r.mailbox.input + r.mailbox.shape.segment(buffer(), b), mark()};
+  }
   __device__ std::uint32_t mark() const { return contract::mailbox_mark(n); }
   __device__ std::uint32_t buffer() const {
     return static_cast<std::uint32_t>(n >> contract::exponent(r.shape.devices)) & (r.shape.buffers - 1);
@@ -33,11 +49,7 @@ struct FrameUnits {
   }
 
  private:
-  __device__ Unit load(std::size_t at) const {
-    const Sixteen unit = load_relaxed_system(reinterpret_cast<const Sixteen*>(r.mailbox.input + at));
-    return {{static_cast<std::uint32_t>(unit.low), static_cast<std::uint32_t>(unit.low >> 32),
-             static_cast<std::uint32_t>(unit.high), static_cast<std::uint32_t>(unit.high >> 32)}};
-  }
+  __device__ Unit load(std::size_t at) const { return load_unit(r.mailbox.input + at); }
 };
 
 // Units that a thread has copied before the event line came, of the frame that was expected.
@@ -50,44 +62,6 @@ template <class Lines>
 struct WithoutIndex : Lines {
   static constexpr bool indexes = false;
 };
-// Copies units of the next frame to shared memory as they arrive, until the first warp has the entry of the
-// claimed event. A unit's own mark says that it is valid; if another frame comes, its units replace them.
-// likely: mask of units that are worth a look; each look delays the first warp's. All threads but the first
-// warp.
-template <class A>
-__device__ __forceinline__ EarlyUnits take_early(const Resident& r, BufferWork<A, Block>& work,
-                                                 const ClaimedEvent& claimed, std::uint32_t likely) {
-  EarlyUnits early;
-  if (!r.mailbox.input) return early;
-  const ThreadUnits<Block> units = work.of(threadIdx.x);
-  const std::uint32_t mine = likely & work.possible(units, r.mailbox.shape.segment_bytes);
-  const std::uint64_t k = claimed.k;
-  std::uint32_t missing = mine;
-  const volatile std::uint32_t& waiting = claimed.waiting;
-  // The next frame's number and the queue's head are loaded together with the units of the last number.
-  std::uint64_t next = load_relaxed_device(&r.state->next);
-  std::uint64_t frontier = load_relaxed_device(&r.state->frontier);
-  do {
-    if (next != early.n) {
-      early.n = next;
-      if (missing != mine) work.clear_index(units, ~missing);
-      missing = mine;
-    }
-    const FrameUnits lines{r, early.n};
-    const bool near = k < frontier + r.early_distance && lines.mark();
-    next = load_relaxed_device(&r.state->next);
-    frontier = load_relaxed_device(&r.state->frontier);
-    if (near && missing) {
-      work.take_some(lines, units, missing);
-      if (r.early_pause) __nanosleep(r.early_pause);
-    } else {
-      __nanosleep(near ? 20 : 100);
-    }
-  } while (waiting);
-  early.had = mine & ~missing;
-  return early;
-}
-
 // Segments of a claimed frame in the mailbox, and their index.
 struct SegmentLines : FrameUnits {
   static constexpr bool prepared = true;  // FrameWork::begin() has run

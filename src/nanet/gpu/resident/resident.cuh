@@ -10,6 +10,7 @@
 
 #include "nanet/contract/consumer.hpp"
 #include "nanet/contract/device_access.cuh"
+#include "nanet/gpu/resident/ahead.cuh"
 #include "nanet/gpu/resident/claimed_event.cuh"
 #include "nanet/gpu/resident/frame_lines.cuh"
 #include "nanet/gpu/resident/sampled.hpp"
@@ -260,6 +261,9 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
   const bool first_warp = threadIdx.x < 32;
   bool ahead = false;  // events in slots are unpacked before the event line comes
   if constexpr (Summed<A> && !merges) ahead = slots_ahead_possible(r, algorithm);
+  // Conditions are read once the event line is there.
+  const bool works_ahead =
+      !r.conditions && is_whole(algorithm) && r.injection.kind == Injection::Kind::none;
   // Whether the claimed event takes BufferWork::usual(). Whole warps.
   const auto takes_index = [&] {
     return is_whole(algorithm) && has_index(r, claimed, buffer_work.longest());
@@ -268,10 +272,10 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
   Sixteen half{}, again{};                   // in the first warp
   if (threadIdx.x == 0) claimed.service = {};
   for (bool claim = true;;) {
-    FrameWork<A, Block, merges>::begin(frame_shared);
     if constexpr (!merges) {
       if (r.mailbox.input) buffer_work.prepare(threadIdx.x);
     }
+    FrameWork<A, Block, merges>::begin(frame_shared);
     if (claim) {
       if (threadIdx.x == 0) {
         claimed.k = contract::DeviceAccess::fetch_add(r.state->claimed, 1);
@@ -288,12 +292,12 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
           others = r.mailbox_in_gpu_memory ? unpack_ahead<A, false>(r, call, claimed)
                                            : unpack_ahead<A, true>(r, call, claimed);
         }
-      if constexpr (!merges) {
-        if (others) early = take_early(r, buffer_work, claimed, likely);
-        __threadfence_block();  // the event line is read after `waiting`
-        if (is_whole(algorithm) && says_index(r, claimed) && claimed.found == ClaimedEvent::event &&
-            !claimed.skipped)
-          likely = buffer_work.complete(threadIdx.x, SegmentLines(r, claimed, 0, early));
+      if constexpr (!merges) if (r.mailbox.input) {
+        FrameAhead<A> frame_ahead(r, buffer_work, frame_shared, claimed, shared.plane, works_ahead);
+        frame_ahead.run(others, likely, [&] {
+          return claimed.found == ClaimedEvent::event && !claimed.skipped && takes_index();
+        });
+        early = frame_ahead.early();
       }
     } else {
       if (claim) {
@@ -315,29 +319,41 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
           const std::uint32_t events =
               answer_claimed(r, buffer_work.slots_call(shared.plane), algorithm, claimed, memory.rings);
           if (threadIdx.x == 0) frame_shared.ahead = events;
+          __syncwarp();
         }
+      if (threadIdx.x == 0 && claim && claimed.found == ClaimedEvent::event) announce(r, claimed);
+      // While the others work on the fragments.
+      bool worked = false;
+      if constexpr (!merges)
+        if (works_ahead && claimed.found == ClaimedEvent::event && !claimed.skipped && claimed.has_buffer(r) &&
+            !frame_shared.ahead && takes_index()) {
+          while (!Block::agree(Block::look(frame_shared.held.known) != 0)) continue;
+          __threadfence_block();
+          worked = buffer_work.is_held(SegmentLines(r, claimed, 0, {}));
+        }
+      if (threadIdx.x == 0) claimed.worked = worked;
     }
     __syncthreads();
     if (claimed.found == ClaimedEvent::over) return;
     const bool received = claimed.has_buffer(r) && !claimed.skipped;
-    if (threadIdx.x == 32 && claim) announce(r, claimed);
     if (first_warp && !r.mailbox.input) again = look_again(r, claimed.k);
     const std::uint32_t frame = claimed.frame();
     const std::uint64_t n = claimed.n();
     if (received) {
-      const std::int16_t* const conditions = conditions_of(r, n, *shared.conditions);
+      const bool worked = claimed.worked;
+      const std::int16_t* const conditions = worked ? nullptr : conditions_of(r, n, *shared.conditions);
       if (r.injection.kind != Injection::Kind::none && n >= r.injection.at) misbehave(r);
       bool done = false;
       if constexpr (merges) {
         process<true>(r, algorithm, shared, claimed, early, conditions, false);
       } else {
-        const bool usual = !frame_shared.ahead && takes_index();
+        const bool usual = worked || (!works_ahead && !frame_shared.ahead && takes_index());
         if (usual) {
           const Workspace<A> workspace = memory.workspace(keeps_rings(r, frame), conditions);
           FrameWork<A, Block> work(algorithm, r.options, frame_shared, workspace);
           const std::int64_t offset = claimed.offset;
           done = buffer_work.usual(
-              work, claimed.flags(), frame, [offset] { return device_time() + offset; },
+              work, worked, claimed.flags(), frame, [offset] { return device_time() + offset; },
               SegmentLines(r, claimed, 0, early), answer_lines(r, n, claimed.buffer()));
         }
         if (!done) process_other(r, algorithm, shared, claimed, early, conditions, usual);
@@ -394,6 +410,7 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
         atomicAdd(reinterpret_cast<unsigned long long*>(&r.counts->rings_per_event[threadIdx.x]),
                   static_cast<unsigned long long>(frame_shared.with_rings[threadIdx.x]));
     }
+    if constexpr (!merges) likely = buffer_work.likely(buffer_work.of(threadIdx.x));
     __syncthreads();  // the next event overwrites this shared memory
     if (threadIdx.x == 0) contract::DeviceAccess::mark(r.done[contract::entry_index(r.shape, k)], lap);
   }

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Work on the fragments of a usual frame: checks every entry of the index against the bytes, reads each
+// fragment's hits (for exact sums: sums them), and joins fragments into events by their times. Both at once,
+// by different groups of threads: hits need no table of the events, and sums wait for no join. It needs the
+// units of all boards, not the event line.
+#pragma once
+
+#include "nanet/gpu/frame/indexed_frame.hpp"
+#include "nanet/gpu/frame/indexed_merge.hpp"
+
+namespace nanet::gpu {
+
+template <class A, class B>
+class FragmentWork {
+  using Fragments = IndexedFragments<B>;
+  static_assert(join_boards == HeldFrame::boards);
+
+ public:
+  // small: segments, stride apart. Tables: in shared memory, prepared (MailboxUnits::prepare()).
+  NANET_DEVICE FragmentWork(unsigned boards, FrameShared& shared, const std::byte* small, std::uint32_t stride,
+                            const Tables& tables, const typename PlaneOf<A>::type* plane, std::uint32_t window,
+                            const std::int16_t* conditions)
+      : boards_(boards),
+        s_(shared),
+        t_(tables),
+        small_(small),
+        plane_(plane),
+        conditions_(conditions),
+        stride_(stride),
+        window_(window) {}
+
+  // The group's part for the sizes of the held frame; HeldFrame::unusual for any but the usual bytes. Visible
+  // after the next step.
+  NANET_DEVICE NANET_INLINED void work(unsigned group, unsigned groups) const {
+    const Bytes in = s_.held.bytes(boards_, small_, stride_);
+    const Fragments fragments(in, small_, t_, s_.merge, window_, conditions_);
+    // Tasks of share_lanes fragments each: to read them, which takes longest; to join them; and, of boards
+    // without fragments too, to check the packets.
+    const std::uint32_t shares = (fragments.total() + share_lanes - 1) / share_lanes;
+    NANET_ROLLED
+    for (std::uint32_t task = group; task <= 2 * shares; task += groups) {
+      const bool good = B::lanes([&](unsigned lane) {
+        if (task < shares) return read(fragments, share_lanes * task + lane);
+        if (task < 2 * shares) return fragments.join(share_lanes * (task - shares) + lane);
+        return lane >= boards_ || fragments.board(lane).sound();
+      });
+      if (!good) B::set(s_.held.unusual, 1);
+    }
+  }
+
+ private:
+  NANET_DEVICE bool read(const Fragments& fragments, std::uint32_t x) const {
+    return fragments.check(x, [&](unsigned b, std::uint32_t i, const IndexedBoard::Found& found) {
+      if constexpr (Summed<A>)
+        return IndexedFrame<A, B>::read(fragments, t_, plane_, b, i, found);
+      else
+        return IndexedMerge<B>::read(fragments, t_, b, i, found);
+    });
+  }
+
+  const unsigned boards_;
+  FrameShared& s_;
+  const Tables& t_;
+  const std::byte* const small_;
+  const typename PlaneOf<A>::type* const plane_;
+  const std::int16_t* const conditions_;
+  const std::uint32_t stride_, window_;
+};
+
+}  // namespace nanet::gpu
