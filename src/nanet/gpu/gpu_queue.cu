@@ -114,15 +114,20 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
   unsigned team_warps = 0;
   if (kernel->serving) {
     team_warps = kernel->team_warps(value);
-    for (serving_threads = kernel->serving_threads;; serving_threads -= 32) {
-      serving_bytes = kernel->serving_bytes(serving_threads, team_warps);
-      if (serving_bytes <= properties.sharedMemPerBlockOptin || serving_threads <= 32) break;
-    }
-    if (serving_threads / 32 < team_warps) team_warps = 0;  // shared memory for less than a team
+    const auto fit = [&](Serving& part, unsigned wanted_threads, unsigned warps) {
+      for (part.threads = wanted_threads;; part.threads -= 32) {
+        part.bytes = kernel->serving_bytes(part.threads, warps);
+        if (part.bytes <= properties.sharedMemPerBlockOptin || part.threads <= 32) break;
+      }
+    };
+    fit(serving, kernel->serving_threads, 0);
+    if (team_warps) fit(teams, kernel->team_threads, team_warps);
+    if (teams.threads / 32 < team_warps) team_warps = 0;  // shared memory for less than a team
   }
   for (const auto& [function, bytes] :
        {std::pair(kernel->resident, resident_bytes), std::pair(kernel->resident_merged, resident_bytes),
-        std::pair(kernel->once, shared_bytes), std::pair(kernel->serving, serving_bytes)})
+        std::pair(kernel->once, shared_bytes), std::pair(kernel->serving, serving.bytes),
+        std::pair(kernel->serving_teams, teams.bytes)})
     if (function)
       require(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                    static_cast<int>(bytes)),
@@ -137,10 +142,12 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
   areas = std::clamp(areas, 1u, kernel->serving ? most - 1 : most);
   resident_blocks = 1 + areas;
   if (kernel->serving) {
-    serving_blocks = most - areas;
+    serving.blocks = most - areas;
     // Beginning events takes about a tenth of the warps' time, the searches the rest.
-    if (team_warps && serving_blocks > 1) {
-      resident.first_team_block = (serving_blocks + 9) / 10;
+    if (team_warps && serving.blocks > 1) {
+      teams.blocks = serving.blocks - (serving.blocks + 9) / 10;
+      serving.blocks -= teams.blocks;
+      resident.team_blocks = teams.blocks;
       resident.team_hits = kernel->team_hits(value);
     }
   }
@@ -213,15 +220,19 @@ GpuQueue::GpuQueue(int device, const contract::View& v, const trigger::ExecutorO
   require(cudaMemcpy(on_device, plane.data(), plane.size() * sizeof(rich::Point), cudaMemcpyHostToDevice),
           "copying the positions of PMs");
   resident.plane = on_device;
-  for (cudaStream_t* each : {&stream, &serving_stream})
+  for (cudaStream_t* each : {&stream, &serving.stream, &teams.stream})
     require(cudaStreamCreateWithFlags(each, cudaStreamNonBlocking), "a stream");
   require(cudaDeviceSynchronize(), "setting up");
 }
 
 cudaError_t GpuQueue::query() const noexcept {
-  const cudaError_t status = cudaStreamQuery(stream), serving = cudaStreamQuery(serving_stream);
-  if (status != cudaSuccess && status != cudaErrorNotReady) return status;
-  return serving != cudaSuccess ? serving : status;
+  cudaError_t status = cudaSuccess;
+  for (cudaStream_t each : {stream, serving.stream, teams.stream}) {
+    const cudaError_t one = cudaStreamQuery(each);
+    if (one != cudaSuccess && one != cudaErrorNotReady) return one;
+    if (one != cudaSuccess) status = one;
+  }
+  return status;
 }
 
 // The kernel has ended and the context is valid: the GPU had only stalled.
@@ -245,7 +256,7 @@ GpuQueue::~GpuQueue() {
     return;
   }
   cudaSetDevice(device_);
-  for (cudaStream_t each : {stream, serving_stream}) cudaStreamDestroy(each);
+  for (cudaStream_t each : {stream, serving.stream, teams.stream}) cudaStreamDestroy(each);
   for (void* at : allocated_) cudaFree(at);
   for (void* at : registered_) forget(at);
 }

@@ -55,9 +55,12 @@ class GpuQueue {
   unsigned threads = 0;            // per block
   unsigned areas = 0;
   unsigned resident_blocks = 0;  // supervisor and frame blocks
-  unsigned serving_blocks = 0, serving_threads = 0;
-  std::size_t serving_bytes = 0;  // shared memory of the serving kernel
-  cudaStream_t stream = nullptr, serving_stream = nullptr;
+  struct Serving {
+    unsigned blocks = 0, threads = 0;
+    std::size_t bytes = 0;  // shared memory
+    cudaStream_t stream = nullptr;
+  } serving, teams;  // kernels beside the resident one
+  cudaStream_t stream = nullptr;
   std::byte* area = nullptr;  // area_bytes for each area, in device memory
 
  private:

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "nanet/gpu/kernels/algorithm_batch_kernel.cuh"
-#include "nanet/gpu/resident/resident.cuh"
+#include "nanet/gpu/resident/frame_kernel.cuh"
 #include "nanet/plugin/algorithm.hpp"
 #include "nanet/rich/plugin_table.hpp"
 

@@ -300,7 +300,8 @@ class Both {
         of.missing = buffer_work.possible(units, mailbox_.shape.segment_bytes) & looks;
         if (!units.used()) return;
         const auto index_at = static_cast<std::uint32_t>(mailbox_.shape.segment_stride());
-        buffer_work.look(lines.board(units.board()), buffer_work.places(units, index_at), choice % 11 != 0, of);
+        buffer_work.look(lines.board(units.board()), buffer_work.places(units, index_at), choice % 11 != 0,
+                         of);
       });
       bool all = true;
       each([&](unsigned, const auto& units, auto& of) {
@@ -320,10 +321,16 @@ class Both {
         });
       if (works && (ahead || usual)) Block::groups([&](unsigned g, unsigned n) { fragments.work(g, n); });
       ahead_of_line += ahead && works;
-      if (!usual || (works && !buffer_work.is_held(lines)) ||
-          !buffer_work.usual(work, works, event.flags, frame, clock, lines, AnswerLines{})) {
-        work.begin();
-        run(AsResident{lines});
+      const bool worked = usual && works && buffer_work.is_held(lines), tries = usual && (!works || worked);
+      refused += usual && !tries;
+      if (!tries || !buffer_work.usual(work, worked, event.flags, frame, clock, lines, AnswerLines{})) {
+        if (tries) work.begin();
+        AsResident rest{lines};
+        rest.had = other ? 0 : ~0u;  // units that all threads have
+        each([&](unsigned, const auto& units, const auto& of) {
+          if (units.used()) rest.had &= of.had;
+        });
+        run(rest);
       }
     }
     if (Lines::indexes && shared->merge.payloads[0] == untouched) {
@@ -396,9 +403,10 @@ class Both {
  public:
   std::uint64_t events = 0, masked = 0, downscaled = 0, hits = 0, timed = 0;
   std::uint64_t by_index = 0, events_by_index = 0;  // frames built by their index, and their events
-  std::uint64_t ahead_of_line = 0;                  // frames whose fragments were joined before the event line
-  std::uint64_t by_rows = 0;                        // merged frames that MergedFrame answered
-  std::uint64_t by_lines = 0, rows = 0;             // merged frames in the mailbox; events of merged frames
+  std::uint64_t ahead_of_line = 0;       // frames whose fragments were joined before the event line
+  std::uint64_t refused = 0;             // frames with other sizes than the held one
+  std::uint64_t by_rows = 0;             // merged frames that MergedFrame answered
+  std::uint64_t by_lines = 0, rows = 0;  // merged frames in the mailbox; events of merged frames
 
  private:
   struct Free {

@@ -97,9 +97,10 @@ class FrameWork {
     else
       return true;
   }
-  // A frame with an index (Bytes::indexed), in small tables of at least IndexedFragments::all, whose fragments
-  // have been read and joined (fragment_work.hpp). The results are those of work(). Returns false, without effect, for a frame that needs the careful way; answered:
-  // whether the packet is complete and written to `answer`.
+  // A frame with an index (Bytes::indexed), in small tables of at least IndexedFragments::all, whose
+  // fragments have been read and joined (fragment_work.hpp). The results are those of work(). Returns false,
+  // without effect, for a frame that needs the careful way; answered: whether the packet is complete and
+  // written to `answer`.
   template <class Clock>
   NANET_DEVICE NANET_INLINED bool work_indexed(const Bytes& in, std::byte* small, const Tables& tables,
                                                std::uint32_t frame, bool incomplete, const Clock& clock,

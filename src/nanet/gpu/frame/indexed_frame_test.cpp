@@ -209,6 +209,7 @@ TYPED_TEST(IndexedFrame, BytesOfAnyContentGiveTheSameResults) {
     ASSERT_FALSE(testing::Test::HasFailure()) << round;
   }
   EXPECT_GT(usual.both.by_index, test_rounds(100u));  // a changed time difference, for example
+  EXPECT_GT(usual.both.refused, 0u);
 }
 
 // Entry i of a board's index in a mailbox.

@@ -106,8 +106,8 @@ class MailboxUnits {
     }
     return p;
   }
-  // Copies those that have arrived. board: the board's part of the mailbox. heads: each group reads the header
-  // too. A group.
+  // Copies those that have arrived. board: the board's part of the mailbox. heads: each group reads the
+  // header too. A group.
   template <class Board>
   NANET_DEVICE void look(const Board& board, const Places& places, bool heads, Early& early) const {
     constexpr unsigned most = ThreadUnits<B>::most;
@@ -146,12 +146,13 @@ class MailboxUnits {
     B::set(s_.held.size[b], HeldFrame::size_of(lines.bytes(b), lines.fragments(b)));
     B::set(s_.held.mark[b], lines.mark());
   }
-  // Mask of units of the thread's first turn that a frame somewhat larger than the held one has; all, if none
-  // is held.
-  NANET_DEVICE std::uint32_t likely(const ThreadUnits<B>& units) const {
-    const std::uint32_t size = units.used() ? B::look(s_.held.size[units.board()]) : 0, bytes = size & 0xFFFF,
+  // Mask of units of the thread's first turn that a frame somewhat larger than the held one has; `before` if
+  // none is held.
+  NANET_DEVICE std::uint32_t likely(const ThreadUnits<B>& units, std::uint32_t before) const {
+    if (sizes_.boards > HeldFrame::boards || !units.used()) return before;
+    const std::uint32_t size = B::look(s_.held.size[units.board()]), bytes = size & 0xFFFF,
                         fragments = size >> 16;
-    if (size == 0) return ~std::uint32_t{0};
+    if (size == 0) return before;
     return units.holding(fragments + fragments / 4 + 8, smaller(bytes + bytes / 4 + 128, longest()));
   }
   // The thread's units of the segments alone. Returns false if one does not arrive.
@@ -197,9 +198,10 @@ class MailboxUnits {
  private:
   NANET_DEVICE std::uint32_t* room_for(const ThreadUnits<B>& units, unsigned j) const {
     const unsigned b = units.board();
-    return units.of_index(j) ? s_.merge.index[b] + contract::entries_per_unit * units.in_index(j)
-                             : reinterpret_cast<std::uint32_t*>(small_ + std::size_t{b} * sizes_.stride +
-                                                                contract::unit_data_bytes * units.in_segment(j));
+    return units.of_index(j)
+               ? s_.merge.index[b] + contract::entries_per_unit * units.in_index(j)
+               : reinterpret_cast<std::uint32_t*>(small_ + std::size_t{b} * sizes_.stride +
+                                                  contract::unit_data_bytes * units.in_segment(j));
   }
   // Early::size by the first two words of a packet.
   NANET_DEVICE std::uint32_t size_by(std::uint32_t word, std::uint32_t next) const {

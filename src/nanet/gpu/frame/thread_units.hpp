@@ -21,8 +21,8 @@ class ThreadUnits {
       : index_units_(boards <= contract::index_boards ? contract::index_units : 0) {
     const unsigned lists = lists_for(boards), bits = lists == 1 ? 0 : lists == 4 ? 2 : 3;  // bits: log2
     const unsigned size = index_units_ ? B::group : 1, worker = thread - B::idle, group = worker / size;
-    const unsigned of_board = (threads - B::idle) / size >> bits;
     board_ = group & (lists - 1);
+    const unsigned groups = (threads - B::idle) / size, of_board = (groups + lists - 1 - board_) >> bits;
     first_ = (group >> bits) * size + worker % size;
     step_ = of_board * size;
     used_ = thread >= B::idle && group >> bits < of_board && board_ < boards;

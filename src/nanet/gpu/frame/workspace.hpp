@@ -36,7 +36,7 @@ struct HeldFrame {
   std::uint32_t of_group[most_groups];  // mark of the number whose units a group has; 0: none needed
   std::uint32_t by_line;                // some group has awaited the event line
   std::uint32_t next;                   // what its groups do next, see FrameAhead
-  std::uint32_t known;                  // size and mark are those of the claimed frame
+  std::uint32_t known;                  // size and mark are final for this claim
   std::uint32_t unusual;                // found while the fragments were read and joined
 
   NANET_HD static constexpr std::uint32_t size_of(std::uint32_t bytes, std::uint32_t fragments) {
@@ -90,7 +90,7 @@ struct FrameShared {
   std::uint32_t units_missing;  // a unit of the mailbox has not arrived
   std::uint32_t careful;        // an event of an indexed frame needs the careful way
   HeldFrame held;
-  std::uint32_t built, large;   // number of finished events, and whether the large tables hold them
+  std::uint32_t built, large;  // number of finished events, and whether the large tables hold them
   // Packet with events in slots that is unpacked before the event line comes (resident/slots_ahead.cuh): its
   // units, each with the mark of its number; marks of unpacked events; whether some event takes another way;
   // events answered.

@@ -29,8 +29,8 @@ class FrameAhead {
         units_(work.of(threadIdx.x)) {}
 
   // Until the first warp has the entry of the claimed event, and the work on its frame is done if it is a
-  // usual one; usual(): whether it is. likely: mask of units that are worth a look; each look delays the first
-  // warp's. look: whether to look before the line comes. A unit's own mark says that it is valid.
+  // usual one; usual(): whether it is. likely: mask of units that are worth a look; each look delays the
+  // first warp's. look: whether to look before the line comes. A unit's own mark says that it is valid.
   template <class Usual>
   __device__ __forceinline__ void run(bool look, std::uint32_t likely, const Usual& usual) {
     bool dirty = false;
@@ -64,6 +64,7 @@ class FrameAhead {
     work_.complete(threadIdx.x, lines);
     work_.note_sizes(units_, lines);
     sync();
+    Block::fence();
     Block::set(s_.held.known, 1);
     if (works_) work();
   }
@@ -85,33 +86,36 @@ class FrameAhead {
   // Returns whether the warp has all units of the frame that is expected; else the event line is there. mine:
   // mask of units to look for.
   __device__ __forceinline__ bool await(std::uint32_t mine) {
-    if (!Block::agree(units_.used())) return true;
-    const auto places =
-        work_.places(units_, static_cast<std::uint32_t>(r_.mailbox.shape.segment_stride()));
-    const bool heads = r_.mailbox_in_gpu_memory;  // over PCIe, loads of one line would take turns
+    if (!__any_sync(all, units_.used())) return true;
+    const auto places = work_.places(units_, static_cast<std::uint32_t>(r_.mailbox.shape.segment_stride()));
+    // Over PCIe, loads of one line would take turns.
+    const bool heads = r_.mailbox_in_gpu_memory && r_.sizes.boards <= HeldFrame::boards;
     const std::uint64_t k = claimed_.k;
     BoardUnits board = FrameUnits{r_, n_}.board(units_.board());
     // The next number and the queue's head are loaded together with the units of the last number.
-    std::uint64_t next = load_relaxed_device(&r_.state->next);
     std::uint64_t frontier = load_relaxed_device(&r_.state->frontier);
+    std::uint64_t next = load_relaxed_device(&r_.state->next);
     do {
       const std::uint64_t n = __shfl_sync(all, next, 0);
       const bool near = Block::agree(k < frontier + r_.early_distance);
-      next = load_relaxed_device(&r_.state->next);
       frontier = load_relaxed_device(&r_.state->frontier);
+      next = load_relaxed_device(&r_.state->next);
       if (n != n_) {
         if (early_.had) work_.clear_index(units_, early_.had);
         n_ = n;
         board = FrameUnits{r_, n}.board(units_.board());
         early_ = {0, mine, 0};
       }
-      if (near && board.mark && __any_sync(all, early_.missing != 0 || (heads && early_.size == 0))) {
-        work_.look(board, places, heads, early_);
-        if (work_.holds(units_, board.mark, early_)) return true;
-        if (r_.early_pause) __nanosleep(r_.early_pause);
-      } else {
+      const bool looks =
+          near && board.mark && __any_sync(all, early_.missing != 0 || (heads && early_.size == 0));
+      if (looks) work_.look(board, places, heads, early_);
+      // A number that is no longer expected is not held: all warps are to hold the same.
+      if (near && heads && work_.holds(units_, board.mark, early_) && __shfl_sync(all, next, 0) == n_)
+        return true;
+      if (!looks)
         __nanosleep(near ? 20 : 100);
-      }
+      else if (r_.early_pause)
+        __nanosleep(r_.early_pause);
     } while (waits());
     return false;
   }
@@ -123,21 +127,23 @@ class FrameAhead {
   // Waits for the event line, or for another number to be expected. One warp.
   template <class Usual>
   __device__ __forceinline__ void decide(bool same, std::uint32_t mark, const Usual& usual) const {
+    constexpr unsigned short_looks = 8;  // about as long as a load of device memory
     Next next = again;
-    for (;;) {
-      if (!waits()) {
+    for (bool waiting = true; waiting;) {
+      const std::uint64_t expected = load_relaxed_device(&r_.state->next);
+      for (unsigned i = 0; (waiting = waits()) && i < short_looks; ++i) __nanosleep(20);
+      if (!waiting) {
         __threadfence_block();
         const bool other = !same || contract::mailbox_mark(claimed_.low_number()) != mark;
         next = other && usual() ? line : done;
-        break;
+      } else if (!same || !Block::agree(contract::mailbox_mark(expected) == mark)) {
+        // After the line, the block's own first warp announces another number.
+        if (waits()) break;
       }
-      if (!same ||
-          !Block::agree(contract::mailbox_mark(load_relaxed_device(&r_.state->next)) == mark))
-        break;
-      __nanosleep(20);
     }
     if (lane() != 0) return;
     Block::set(s_.held.next, next);
+    Block::fence();
     if (next == done) Block::set(s_.held.known, 1);
   }
   __device__ __forceinline__ void work() const {

@@ -18,9 +18,9 @@ struct ClaimedEvent {
   std::uint64_t passed, newest, lag, keep_from;  // of QueueState, read with the entry
   contract::LineWords line;                      // without a mailbox the words of the event alone
   std::uint32_t skipped;
-  std::uint32_t worked;  // a usual frame, whose fragments have been read and joined
-  trigger::ServiceTime service;                                        // of this block's frames
-  std::uint32_t waiting;                                               // the first warp waits for the entry
+  std::uint32_t worked;          // a usual frame, whose fragments have been read and joined
+  trigger::ServiceTime service;  // of this block's frames
+  std::uint32_t waiting;         // the first warp waits for the entry
   enum Found : std::uint32_t { event, again, over } found, confirmed;  // confirmed: result of the second read
 
   __device__ std::uint32_t type() const { return line.word[0] & 0xFF; }
@@ -149,12 +149,13 @@ __device__ inline Sixteen take(const Resident& r, ClaimedEvent& out) {
 // Announces the claimed entry: the next blocks may start polling. One thread.
 __device__ inline void announce(const Resident& r, const ClaimedEvent& claimed) {
   QueueState& state = *r.state;
-  atomicMax(reinterpret_cast<unsigned long long*>(&state.frontier),
-            static_cast<unsigned long long>(claimed.k + 1));
-  store_relaxed_device(&state.reference, claimed.n());
+  // First the number: a block that the frontier brings near expects the right one.
   if (claimed.type() == static_cast<std::uint32_t>(contract::EventType::receive_done))
     atomicMax(reinterpret_cast<unsigned long long*>(&state.next),
               static_cast<unsigned long long>(claimed.n() + r.shape.devices));
+  atomicMax(reinterpret_cast<unsigned long long*>(&state.frontier),
+            static_cast<unsigned long long>(claimed.k + 1));
+  store_relaxed_device(&state.reference, claimed.n());
 }
 
 // Reads an entry of the queue again, after its lap; the caller uses the result later.

@@ -262,8 +262,7 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
   bool ahead = false;  // events in slots are unpacked before the event line comes
   if constexpr (Summed<A> && !merges) ahead = slots_ahead_possible(r, algorithm);
   // Conditions are read once the event line is there.
-  const bool works_ahead =
-      !r.conditions && is_whole(algorithm) && r.injection.kind == Injection::Kind::none;
+  const bool works_ahead = !r.conditions && is_whole(algorithm) && r.injection.kind == Injection::Kind::none;
   // Whether the claimed event takes BufferWork::usual(). Whole warps.
   const auto takes_index = [&] {
     return is_whole(algorithm) && has_index(r, claimed, buffer_work.longest());
@@ -292,13 +291,14 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
           others = r.mailbox_in_gpu_memory ? unpack_ahead<A, false>(r, call, claimed)
                                            : unpack_ahead<A, true>(r, call, claimed);
         }
-      if constexpr (!merges) if (r.mailbox.input) {
-        FrameAhead<A> frame_ahead(r, buffer_work, frame_shared, claimed, shared.plane, works_ahead);
-        frame_ahead.run(others, likely, [&] {
-          return claimed.found == ClaimedEvent::event && !claimed.skipped && takes_index();
-        });
-        early = frame_ahead.early();
-      }
+      if constexpr (!merges)
+        if (r.mailbox.input) {
+          FrameAhead<A> frame_ahead(r, buffer_work, frame_shared, claimed, shared.plane, works_ahead);
+          frame_ahead.run(others, likely, [&] {
+            return claimed.found == ClaimedEvent::event && !claimed.skipped && takes_index();
+          });
+          early = frame_ahead.early();
+        }
     } else {
       if (claim) {
         half = take(r, claimed);
@@ -325,8 +325,8 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
       // While the others work on the fragments.
       bool worked = false;
       if constexpr (!merges)
-        if (works_ahead && claimed.found == ClaimedEvent::event && !claimed.skipped && claimed.has_buffer(r) &&
-            !frame_shared.ahead && takes_index()) {
+        if (works_ahead && claimed.found == ClaimedEvent::event && !claimed.skipped &&
+            claimed.has_buffer(r) && !frame_shared.ahead && takes_index()) {
           while (!Block::agree(Block::look(frame_shared.held.known) != 0)) continue;
           __threadfence_block();
           worked = buffer_work.is_held(SegmentLines(r, claimed, 0, {}));
@@ -410,7 +410,7 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
         atomicAdd(reinterpret_cast<unsigned long long*>(&r.counts->rings_per_event[threadIdx.x]),
                   static_cast<unsigned long long>(frame_shared.with_rings[threadIdx.x]));
     }
-    if constexpr (!merges) likely = buffer_work.likely(buffer_work.of(threadIdx.x));
+    if constexpr (!merges) likely = buffer_work.likely(buffer_work.of(threadIdx.x), likely);
     __syncthreads();  // the next event overwrites this shared memory
     if (threadIdx.x == 0) contract::DeviceAccess::mark(r.done[contract::entry_index(r.shape, k)], lap);
   }
@@ -576,38 +576,6 @@ __global__ void __launch_bounds__(most_threads, 1)
   if (threadIdx.x <= rich::max_rings)
     atomicAdd(reinterpret_cast<unsigned long long*>(&r.counts->rings_per_event[threadIdx.x]),
               static_cast<unsigned long long>(shared.with_rings[threadIdx.x]));
-}
-
-template <class A>
-FrameKernel frame_kernel() {
-  FrameKernel kernel{};
-  kernel.name = A::name;
-  kernel.resident = reinterpret_cast<const void*>(resident<A, false>);
-  kernel.resident_merged = reinterpret_cast<const void*>(resident<A, true>);
-  kernel.once = reinterpret_cast<const void*>(once<A>);
-  kernel.threads = most_threads;
-  kernel.shared_bytes = SharedMemory<A>::bytes;
-  kernel.resident_bytes = SharedMemory<A>::bytes;
-  kernel.blocks = block_count;
-  if constexpr (Wide<A>) {
-    kernel.resident_bytes = SharedMemory<RemoteReconstruct<A>>::bytes;
-    kernel.serving = reinterpret_cast<const void*>(serving<A>);
-    kernel.serving_threads = serving_threads<A>;
-    kernel.team_warps = [](const void* value) {
-      if constexpr (TeamOf<A>::used)
-        return TeamOf<A>::size(*static_cast<const A*>(value));
-      else
-        return 0u;
-    };
-    kernel.team_hits = [](const void* value) {
-      if constexpr (TeamOf<A>::used)
-        return TeamOf<A>::hits(*static_cast<const A*>(value));
-      else
-        return ~std::uint32_t{0};
-    };
-    kernel.serving_bytes = ServingMemory<A>::bytes;
-  }
-  return kernel;
 }
 
 }  // namespace nanet::gpu

@@ -104,9 +104,9 @@ struct Resident {
   Counts* mirror = nullptr;  // counts read by the host
   Sample* samples = nullptr;
   const ConditionsBoard* conditions = nullptr;  // null: none
-  // Task queue: blocks 1 .. owner_blocks write it, the serving kernel reads it. Serving blocks from
-  // first_team_block on hold teams (0: none); the blocks before write the second ring.
-  std::uint32_t owner_blocks = 0, first_team_block = 0;
+  // Task queue: blocks 1 .. owner_blocks write it, the serving kernel reads it, and writes the second ring if
+  // there are blocks of teams, which read that.
+  std::uint32_t owner_blocks = 0, team_blocks = 0;
   std::uint32_t team_hits = ~std::uint32_t{0};  // events of so many hits go to the second ring at once
   std::uint32_t task_bits = 0;                  // the ring has 2^task_bits entries
   std::uint32_t task_hits_capacity = 0;         // hits per owner block
@@ -146,6 +146,8 @@ struct FrameKernel {
   // Serving kernel, to which the resident one hands the events of its frames; null: it reconstructs them.
   const void* serving;
   unsigned serving_threads;
+  const void* serving_teams;  // for the events that take teams; null: none do
+  unsigned team_threads;
   unsigned (*team_warps)(const void* value);      // value: of the algorithm; 0: it has no teams
   std::uint32_t (*team_hits)(const void* value);  // from so many hits on, an event needs a team
   std::size_t (*serving_bytes)(unsigned threads, unsigned team_warps);

@@ -146,10 +146,12 @@ class ResidentExecutor final : public DeviceExecutor {
     require(cudaLaunchKernel(kernel, dim3(gpu.resident_blocks), dim3(gpu.threads), arguments,
                              gpu.resident_bytes, gpu.stream),
             "starting the resident kernel");
-    if (gpu.kernel->serving)
-      require(cudaLaunchKernel(gpu.kernel->serving, dim3(gpu.serving_blocks), dim3(gpu.serving_threads),
-                               arguments, gpu.serving_bytes, gpu.serving_stream),
-              "starting the serving kernel");
+    for (const auto& [function, part] :
+         {std::pair(gpu.kernel->serving, &gpu.serving), std::pair(gpu.kernel->serving_teams, &gpu.teams)})
+      if (function && part->blocks)
+        require(cudaLaunchKernel(function, dim3(part->blocks), dim3(part->threads), arguments, part->bytes,
+                                 part->stream),
+                "starting the serving kernel");
     q.beat = contract::relaxed(control.device.beat);
     q.moved = q.progress = monotonic_now();
   }

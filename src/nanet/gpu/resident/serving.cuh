@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Serving kernel: reconstructs the tasks of the frame blocks (task_queue.cuh), beside the resident kernel. A
 // task takes one warp. An algorithm with teams splits events: a warp begins an event and hands it to a team
-// of several warps unless it is settled.
+// of several warps unless it is settled. Teams have a kernel of their own, as both in one would spill
+// registers.
 #pragma once
 
 #include "nanet/gpu/kernels/team.cuh"
@@ -10,9 +11,9 @@
 
 namespace nanet::gpu {
 
-// Threads of a block. With teams of six warps (MULTIRING's default) 18 warps hold three teams.
-template <class A>
-inline constexpr unsigned serving_threads = TeamOf<A>::used ? 576 : 512;
+// Threads of a block. With teams of six warps (MULTIRING's default) twelve warps hold two teams: a third one
+// would slow the others down.
+inline constexpr unsigned serving_threads = 512, team_threads = 384;
 
 // Tasks that a team claims at a time: one, or one per warp when many wait.
 struct TeamClaim {
@@ -127,7 +128,7 @@ __device__ void serve_alone(const Resident& r, const A& algorithm, const Serving
     if (!await_task(r, r.tasks, number, task)) return;
     if constexpr (TeamOf<A>::used) {
       if (TeamOf<A>::begin(algorithm, hits_of(r, task), memory.plane, memory.scratch[warp], rings)) {
-        if (r.first_team_block) {
+        if (r.team_blocks) {
           if (lane == 0) write_task(r, r.team_tasks, add(r.state->team_tasks_written, 1), task);
           __syncwarp();
           continue;
@@ -181,22 +182,29 @@ __device__ void serve_in_team(const Resident& r, const A& algorithm, const Servi
   }
 }
 
-template <class A>
-__global__ void __launch_bounds__(serving_threads<A>, 1)
-    serving(const __grid_constant__ Resident r, const __grid_constant__ A algorithm) {
-  extern __shared__ __align__(128) std::byte room[];
-  unsigned size = 0;
-  if constexpr (TeamOf<A>::used) size = r.first_team_block ? TeamOf<A>::size(algorithm) : 0;
-  const ServingMemory<A> memory(room, size);
+template <class Memory>
+__device__ void fill_plane(const Resident& r, const Memory& memory) {
   for (std::uint32_t i = threadIdx.x; i < plane_entries; i += blockDim.x) memory.plane[i] = r.plane[i];
   __syncthreads();
-  if constexpr (TeamOf<A>::used) {
-    if (size && blockIdx.x >= r.first_team_block)
-      return serve_in_team(
-          r, algorithm, memory, size,
-          std::uint64_t{2} * (gridDim.x - r.first_team_block) * ServingMemory<A>::teams(blockDim.x, size));
-  }
+}
+
+template <class A>
+__global__ void __launch_bounds__(serving_threads, 1)
+    serving(const __grid_constant__ Resident r, const __grid_constant__ A algorithm) {
+  extern __shared__ __align__(128) std::byte room[];
+  const ServingMemory<A> memory(room, 0);
+  fill_plane(r, memory);
   serve_alone(r, algorithm, memory);
+}
+template <class A>
+__global__ void __launch_bounds__(team_threads, 1)
+    serving_teams(const __grid_constant__ Resident r, const __grid_constant__ A algorithm) {
+  extern __shared__ __align__(128) std::byte room[];
+  const unsigned size = TeamOf<A>::size(algorithm);
+  const ServingMemory<A> memory(room, size);
+  fill_plane(r, memory);
+  serve_in_team(r, algorithm, memory, size,
+                std::uint64_t{2} * gridDim.x * ServingMemory<A>::teams(blockDim.x, size));
 }
 
 }  // namespace nanet::gpu
