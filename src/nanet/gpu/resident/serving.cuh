@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Serving kernel: reconstructs the tasks of the frame blocks (task_queue.cuh), beside the resident kernel. A
 // task takes one warp. An algorithm with teams splits events: a warp begins an event and hands it to a team
-// of several warps unless it is settled. Teams have a kernel of their own, as both in one would spill
+// of several warps unless it is settled. Teams have a separate kernel, as both in one would spill
 // registers.
 #pragma once
 
