@@ -115,9 +115,7 @@ struct Block {
   // Whether it is true in all threads of a group.
   __device__ static bool agree(bool is) { return __all_sync(0xFFFFFFFFu, is) != 0; }
   // Value of its first thread.
-  __device__ static std::uint32_t of_first(std::uint32_t value) {
-    return __shfl_sync(0xFFFFFFFFu, value, 0);
-  }
+  __device__ static std::uint32_t of_first(std::uint32_t value) { return __shfl_sync(0xFFFFFFFFu, value, 0); }
   // Mask of the i < 4 for which f(i) is true. A group.
   template <class F>
   __device__ static std::uint32_t of_four(const F& f) {

@@ -17,8 +17,9 @@ class FragmentWork {
 
  public:
   // small: segments, stride apart. Tables: in shared memory, prepared (MailboxUnits::prepare()).
-  NANET_DEVICE FragmentWork(unsigned boards, FrameShared& shared, const std::byte* small, std::uint32_t stride,
-                            const Tables& tables, const typename PlaneOf<A>::type* plane, std::uint32_t window,
+  NANET_DEVICE FragmentWork(unsigned boards, FrameShared& shared, const std::byte* small,
+                            std::uint32_t stride, const Tables& tables,
+                            const typename PlaneOf<A>::type* plane, std::uint32_t window,
                             const std::int16_t* conditions)
       : boards_(boards),
         s_(shared),

@@ -28,22 +28,22 @@ class IndexedFrame : public SummedFrame<A, B> {
       : Base(tables, shared, algorithm, options, workspace, frame, incomplete),
         fragments_(in, at, tables, shared.merge, options.window, workspace.conditions) {}
 
-  // Sums of the hits of fragment i of board b, and its Info, to the tables. False for any but the usual bytes.
+  // Sums of the hits of fragment i of board b, and its Info, to the tables. False for any but the usual
+  // bytes.
   NANET_DEVICE static bool read(const IndexedFragments<B>& fragments, const Tables& tables,
                                 const typename PlaneOf<A>::type* plane, unsigned b, std::uint32_t i,
                                 const IndexedBoard::Found& found) {
     const std::uint32_t* const pairs = A::pairs(plane);
     typename A::WholeSums total;
     const std::uint32_t to = b * Fragments::most + i;
-    const bool good =
-        fragments.read(b, i, found, infos(tables)[to], [&](const auto& word, std::uint32_t n) {
-          constexpr unsigned together = sizeof word / sizeof word[0];
-          std::uint32_t pair[together];
-          NANET_UNROLLED
-          for (unsigned k = 0; k < together; ++k) pair[k] = k < n ? pairs[word[k] & 0x7FF] : 0;
-          NANET_UNROLLED
-          for (unsigned k = 0; k < together; ++k) total.add(pair[k]);
-        });
+    const bool good = fragments.read(b, i, found, infos(tables)[to], [&](const auto& word, std::uint32_t n) {
+      constexpr unsigned together = sizeof word / sizeof word[0];
+      std::uint32_t pair[together];
+      NANET_UNROLLED
+      for (unsigned k = 0; k < together; ++k) pair[k] = k < n ? pairs[word[k] & 0x7FF] : 0;
+      NANET_UNROLLED
+      for (unsigned k = 0; k < together; ++k) total.add(pair[k]);
+    });
     EventSums<A> words;
     NANET_UNROLLED
     for (unsigned w = 0; w < A::words; ++w) words.word[w] = A::word(total, w);

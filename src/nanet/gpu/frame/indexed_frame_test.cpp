@@ -49,8 +49,8 @@ class UsualFrames {
   explicit UsualFrames(unsigned boards, unsigned seed)
       : random(seed), both(contract::Gather::frame, boards), boards_(boards) {}
 
-  // A new frame in the buffer, each board's fragments in one packet, mostly with the flag that it is the last,
-  // or in two.
+  // A new frame in the buffer, each board's fragments in one packet, mostly with the flag that it is the
+  // last, or in two.
   void fill(unsigned most, unsigned crossed = 0) {
     std::memset(both.buffer(), 0, both.shape().buffer_bytes());
     frame = static_cast<Frame>(random() % 1000);
@@ -65,7 +65,8 @@ class UsualFrames {
         continue;
       }
       const auto half = static_cast<std::ptrdiff_t>(random() % (events.size() + 1));
-      const std::uint8_t wrong = random() % 4 ? 0 : last;  // the first of two packets says that it is the last
+      const std::uint8_t wrong =
+          random() % 4 ? 0 : last;  // the first of two packets says that it is the last
       both.place(b, trigger::mgp_packet(b, frame, 7, {events.begin(), events.begin() + half}, wrong));
       both.place(b, trigger::mgp_packet(b, frame, 8, {events.begin() + half, events.end()}, last, 1));
     }
@@ -369,7 +370,7 @@ TEST(ThreadUnits, EachUnitHasOneThread) {
       for (const std::uint32_t segment : {0u, 20u, 168u, 276u, 277u, all_segment})
         if (indexed || index == 0) most_of_a_thread(boards, index, segment);
   }
-  EXPECT_EQ(most_of_a_thread(4, 20, 84), 2u);    // at 10 MHz
+  EXPECT_EQ(most_of_a_thread(4, 20, 84), 2u);                       // at 10 MHz
   EXPECT_EQ(most_of_a_thread(4, 44, 204), GpuThreads::most_units);  // at 20 MHz: all loads at once
 }
 
