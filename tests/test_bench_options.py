@@ -14,7 +14,7 @@ from nanet.bench import NAMES, OPTIONS, Settings, trigger
 
 def test_one_thread_instead_of_several_is_named(machine):
     machine(2)
-    told = "the card runs in one thread: 2 threads need 6 cores, this host has 2"
+    told = "the card runs in one thread: this host has 2 cores, 2 threads take 6"
     assert placement.too_few_cores(2) == told
     assert placement.too_few_cores(0) == placement.too_few_cores(1) == ""
     assert not placement.chain_reason().fit

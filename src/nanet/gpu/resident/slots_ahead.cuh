@@ -18,21 +18,13 @@ struct EarlySlots {
   bool other = false;          // the packet has no slots
 };
 
-// Shared words that a warp writes while others wait for them; what they announce precedes a fence.
-__device__ inline void set_shared(std::uint32_t& word, std::uint32_t value) {
-  *const_cast<volatile std::uint32_t*>(&word) = value;
-}
-__device__ inline std::uint32_t look_shared(const std::uint32_t& word) {
-  return *const_cast<const volatile std::uint32_t*>(&word);
-}
-
 // The packet's first two words, once its first unit has been copied. One warp.
 __device__ inline bool slots_header(const FrameShared& s, std::uint32_t mark, std::uint32_t& word,
                                     std::uint32_t& sizes) {
-  if (!__all_sync(~0u, look_shared(s.slot_mark[0]) == mark)) return false;
+  if (!__all_sync(~0u, Block::look(s.slot_mark[0]) == mark)) return false;
   __threadfence_block();
-  word = look_shared(s.slot_words[0]);
-  sizes = look_shared(s.slot_words[1]);
+  word = Block::look(s.slot_words[0]);
+  sizes = Block::look(s.slot_words[1]);
   return true;
 }
 
@@ -85,7 +77,7 @@ class SlotsAhead {
       if (lane_ == 0 && (events >> j & 1)) s.unpacked[event_of(j)] = 0;
     __syncwarp();
     constexpr unsigned all = ~0u;
-    const auto waiting = [&] { return __all_sync(all, look_shared(claimed.waiting) != 0) != 0; };
+    const auto waiting = [&] { return __all_sync(all, Block::look(claimed.waiting) != 0) != 0; };
     const bool follows = first_ == step_;
     EarlySlots early;
     while (waiting()) {
@@ -110,7 +102,7 @@ class SlotsAhead {
         continue;
       }
       if (look(frame, early) == Look::other) {
-        if (lane_ == 0) set_shared(s.not_ahead, 1);
+        if (lane_ == 0) Block::set(s.not_ahead, 1);
         early.other = true;
         break;
       }
@@ -124,9 +116,9 @@ class SlotsAhead {
     limit(bytes);
     wanted_ &= ~early.unpacked;
     for (unsigned looks = 0; unfinished(early) && looks < contract::most_unit_reads; ++looks) {
-      if (__any_sync(~0u, look_shared(call_.shared().not_ahead) != 0)) return;
+      if (__any_sync(~0u, Block::look(call_.shared().not_ahead) != 0)) return;
       if (look(frame, early) == Look::other) {
-        if (lane_ == 0) set_shared(call_.shared().not_ahead, 1);
+        if (lane_ == 0) Block::set(call_.shared().not_ahead, 1);
         return;
       }
     }
@@ -176,9 +168,9 @@ class SlotsAhead {
   __device__ void copy(const FrameUnits::Unit& unit, std::uint32_t mark) {
     FrameShared& s = call_.shared();
     NANET_UNROLLED
-    for (unsigned i = 0; i < 3; ++i) set_shared(s.slot_words[3 * unit_ + i], unit.word[i]);
+    for (unsigned i = 0; i < 3; ++i) Block::set(s.slot_words[3 * unit_ + i], unit.word[i]);
     __threadfence_block();
-    set_shared(s.slot_mark[unit_], mark);
+    Block::set(s.slot_mark[unit_], mark);
   }
 
   // Loads units once, and unpacks the wanted events whose units are there. other: the packet has no slots.
@@ -243,12 +235,12 @@ class SlotsAhead {
     for (unsigned j = 0; j < of_warp; ++j) {
       const std::uint32_t e = event_of(j);
       const std::uint32_t* const marks = s.slot_mark + of_slot * e + 1;
-      if (!(wanted_ >> j & 1) || !__all_sync(all, lane_ > of_slot || look_shared(marks[lane_]) == mark))
+      if (!(wanted_ >> j & 1) || !__all_sync(all, lane_ > of_slot || Block::look(marks[lane_]) == mark))
         continue;
       __threadfence_block();
       const std::uint32_t* const slot = s.slot_words + (wire::mgp::header_bytes + fixed_slot_bytes * e) / 4;
-      const std::uint32_t low = look_shared(slot[0]), high = look_shared(slot[1]),
-                          pair = look_shared(slot[2 + lane_ / 2]);
+      const std::uint32_t low = Block::look(slot[0]), high = Block::look(slot[1]),
+                          pair = Block::look(slot[2 + lane_ / 2]);
       unpack(mark, e, low, high, lane_ & 1 ? pair >> 16 : pair & 0xFFFF);
       wanted_ &= ~(1u << j);
       early.unpacked |= 1u << j;
@@ -264,9 +256,9 @@ class SlotsAhead {
     const bool other = __any_sync(~0u, unpack_slot(call_, e, low, high, hit));
     __syncwarp();
     if (lane_ != 0) return;
-    if (other) set_shared(s.not_ahead, 1);
+    if (other) Block::set(s.not_ahead, 1);
     __threadfence_block();
-    set_shared(s.unpacked[e], mark);
+    Block::set(s.unpacked[e], mark);
   }
 
   const Resident& r_;
@@ -295,7 +287,7 @@ __device__ __forceinline__ std::uint32_t answer_ahead(SlotsCall<A> call, const A
   FrameShared& s = call.shared();
   // Flags first, then what they announce.
   const auto complete = [&] {
-    const bool mine = look_shared(s.unpacked[lane]) == mark;
+    const bool mine = Block::look(s.unpacked[lane]) == mark;
     std::uint32_t word = 0, sizes = 0;
     if (!slots_header(s, mark, word, sizes)) return false;
     call.events = SlotsHeader(word, sizes, bytes).events;
@@ -304,11 +296,11 @@ __device__ __forceinline__ std::uint32_t answer_ahead(SlotsCall<A> call, const A
   bool there = complete();
   NANET_ROLLED
   for (unsigned looks = 0; !there && looks < contract::most_unit_reads; ++looks) {
-    if (__any_sync(all, look_shared(s.not_ahead) != 0)) break;
+    if (__any_sync(all, Block::look(s.not_ahead) != 0)) break;
     __nanosleep(20);
     there = complete();
   }
-  if (!there || call.events == 0 || __any_sync(all, look_shared(s.not_ahead) != 0)) return 0;
+  if (!there || call.events == 0 || __any_sync(all, Block::look(s.not_ahead) != 0)) return 0;
   if (lane == 0) s.trace.built = clock();
   answer_slots(call, algorithm, options, clock);
   return call.events;
