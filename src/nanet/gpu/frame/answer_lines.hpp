@@ -32,23 +32,6 @@ struct AnswerLines {
       put(u, word[0], word[1], word[2]);
     }
   }
-  // The same with the packet's header, and its word of the frame, from registers.
-  __device__ void write(const std::uint32_t (&head)[2], std::uint32_t frame, const std::uint32_t* packet,
-                        std::uint32_t words, unsigned thread, unsigned threads) const {
-    if (!to || mark == 0) return;
-    for (std::uint32_t u = thread; u <= contract::units_for(4 * words); u += threads) {
-      std::uint32_t word[3] = {4 * words, 0, 0};
-      if (u == 1) {
-        word[0] = head[0];
-        word[1] = head[1];
-        word[2] = words > 2 ? frame : 0;
-      } else if (u > 1) {
-        const std::uint32_t at = 3 * (u - 1);
-        for (unsigned i = 0; i < 3; ++i) word[i] = at + i < words ? packet[at + i] : 0;
-      }
-      put(u, word[0], word[1], word[2]);
-    }
-  }
   // Writes unit u.
   __device__ void store(std::uint32_t u, std::uint32_t x, std::uint32_t y, std::uint32_t z) const {
     if (to && mark != 0) put(u, x, y, z);
@@ -64,8 +47,6 @@ struct AnswerLines {
 
 struct AnswerLines {
   void write(const std::uint32_t*, std::uint32_t, unsigned, unsigned) const {}
-  void write(const std::uint32_t (&)[2], std::uint32_t, const std::uint32_t*, std::uint32_t, unsigned,
-             unsigned) const {}
 };
 
 #endif

@@ -49,50 +49,75 @@ inline constexpr unsigned share_lanes = 32;
 
 #ifdef __CUDACC__
 
-// Steps of a thread block on a GPU; every thread makes each call.
-struct Block {
+// Warps of a block from `first` on, and their barrier.
+template <unsigned first>
+struct WarpsFrom {
+  __device__ static unsigned thread() { return threadIdx.x - 32 * first; }
+  __device__ static unsigned threads() { return blockDim.x - 32 * first; }
+  __device__ static void sync() {
+    if constexpr (first == 0)
+      __syncthreads();
+    else
+      asm volatile("bar.sync %0, %1;" ::"n"(first), "r"(threads()) : "memory");
+  }
+  // Whether `is` in any of the threads.
+  __device__ static bool sync_or(bool is) {
+    if constexpr (first == 0) return __syncthreads_or(is) != 0;
+    std::uint32_t any;
+    asm volatile(
+        "{\n"
+        "  .reg .pred in, out;\n"
+        "  setp.ne.u32 in, %1, 0;\n"
+        "  bar.red.or.pred out, %2, %3, in;\n"
+        "  selp.u32 %0, 1, 0, out;\n"
+        "}"
+        : "=r"(any)
+        : "r"(std::uint32_t{is}), "n"(first), "r"(threads())
+        : "memory");
+    return any != 0;
+  }
+};
+
+// Steps of these threads of a block on a GPU; each of them makes each call.
+template <class Threads>
+struct Steps {
   using Lanes = rich::DeviceLanes;
   static constexpr bool has_warps = true;
   static constexpr unsigned idle = 32, group = 32, most_units = 3;  // ThreadUnits
 
-  __device__ static unsigned threads() { return blockDim.x; }
+  __device__ static unsigned thread() { return Threads::thread(); }
+  __device__ static unsigned threads() { return Threads::threads(); }
+  __device__ static void sync() { Threads::sync(); }
   // Permutation of the threads; neighbours belong to different warps.
-  __device__ static unsigned spread(unsigned t) { return (t & 31u) * (blockDim.x >> 5) + (t >> 5); }
+  __device__ static unsigned spread(unsigned t) { return (t & 31u) * (threads() >> 5) + (t >> 5); }
   // The same for n items of long straight code: over as few warps as have a lane for each, at least one per
   // scheduler, since each warp issues the whole code.
   __device__ static unsigned spread(unsigned t, unsigned n) {
-    const unsigned all = blockDim.x >> 5, wanted = (n + 31) >> 5, some = wanted < 4 ? 4 : wanted;
+    const unsigned all = threads() >> 5, wanted = (n + 31) >> 5, some = wanted < 4 ? 4 : wanted;
     const unsigned warps = some < all ? some : all;
     return (t >> 5) < warps ? (t & 31u) * warps + (t >> 5) : t;
   }
   // f(thread) in every thread; its writes are visible to all threads afterwards.
   template <class F>
   __device__ static void each(const F& f) {
-    f(threadIdx.x);
-    __syncthreads();
+    f(thread());
+    sync();
   }
   // The same; returns in every thread whether f(thread) is true in any.
   template <class F>
   __device__ static bool any(const F& f) {
-    return __syncthreads_or(f(threadIdx.x)) != 0;
-  }
-  // Whether f(i) is true for all i < n, in every thread; each warp evaluates all of them. No step.
-  template <class F>
-  __device__ static bool every(std::uint32_t n, const F& f) {
-    bool is = true;
-    for (std::uint32_t i = threadIdx.x & 31u; i < n; i += 32) is = f(i) && is;
-    return __all_sync(0xFFFFFFFFu, is) != 0;
+    return Threads::sync_or(f(thread()));
   }
   // f() in thread 0; its writes are visible to the others after the next step.
   template <class F>
   __device__ static void one(const F& f) {
-    if (threadIdx.x == 0) f();
+    if (thread() == 0) f();
   }
   // f(warp) with all lanes of each warp together.
   template <class F>
   __device__ static void warps(const F& f) {
-    f(threadIdx.x >> 5);
-    __syncthreads();
+    f(thread() >> 5);
+    sync();
   }
   __device__ static bool leads() { return (threadIdx.x & 31u) == 0; }
   // Next number for the calling warp, counted up in `at`; inside warps().
@@ -104,8 +129,8 @@ struct Block {
   // f(group, number of groups) with all threads of each group together, all of the block's.
   template <class F>
   __device__ static void groups(const F& f) {
-    f(threadIdx.x >> 5, blockDim.x >> 5);
-    __syncthreads();
+    f(thread() >> 5, threads() >> 5);
+    sync();
   }
   // Whether f(lane) is true for all lanes of share_lanes. A group.
   template <class F>
@@ -129,7 +154,7 @@ struct Block {
   __device__ static void set(std::uint32_t& at, std::uint32_t value) {
     *const_cast<volatile std::uint32_t*>(&at) = value;
   }
-  __device__ static void fence() { __threadfence_block(); }
+  __device__ static void fence() { asm volatile("fence.acq_rel.cta;" ::: "memory"); }
   // Atomic addition; returns the previous value. Any thread, inside each() or warps().
   __device__ static std::uint32_t add(std::uint32_t& at, std::uint32_t n) { return atomicAdd(&at, n); }
   __device__ static void least(std::uint32_t& at, std::uint32_t n) { atomicMin(&at, n); }
@@ -140,7 +165,7 @@ struct Block {
     static_assert(A::words == sum_parts);
     constexpr unsigned all = 0xFFFFFFFFu, items = 32 / sum_parts;
     const unsigned part = threadIdx.x & 7u;
-    for (std::uint32_t from = (threadIdx.x >> 5) * items; from < n; from += (blockDim.x >> 5) * items) {
+    for (std::uint32_t from = (thread() >> 5) * items; from < n; from += (threads() >> 5) * items) {
       const std::uint32_t i = from + (threadIdx.x & 31u) / sum_parts;
       typename A::WholeSums sums;
       if (i < n) add(i, part, sums);
@@ -159,63 +184,69 @@ struct Block {
           (part & 1 ? two[1] : two[0]) + __shfl_xor_sync(all, part & 1 ? two[0] : two[1], 1);
       if (i < n) put(i, part, one);
     }
-    __syncthreads();
+    sync();
   }
   // f(i, number of set flags before i) for each i < n with flag[i] not 0. Returns the number of set flags.
   // room: one shared word per warp.
   template <class F>
   __device__ static std::uint32_t number(const std::uint32_t* flag, std::uint32_t n, std::uint32_t* room,
                                          const F& f) {
-    const unsigned lane = threadIdx.x & 31u, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
+    const unsigned lane = threadIdx.x & 31u, warp = thread() >> 5, warps = threads() >> 5;
     std::uint32_t before = 0;
-    for (std::uint32_t from = 0; from < n; from += blockDim.x) {
-      const std::uint32_t i = from + threadIdx.x;
+    for (std::uint32_t from = 0; from < n; from += threads()) {
+      const std::uint32_t i = from + thread();
       const bool is = i < n && flag[i];
       const unsigned vote = __ballot_sync(0xFFFFFFFFu, is);
       if (lane == 0) room[warp] = __popc(vote);
-      __syncthreads();
+      sync();
       const std::uint32_t there = lane < warps ? room[lane] : 0;
       const std::uint32_t earlier = __reduce_add_sync(0xFFFFFFFFu, lane < warp ? there : 0);
       const std::uint32_t mine = before + earlier;
       before += __reduce_add_sync(0xFFFFFFFFu, there);
       if (is) f(i, mine + __popc(vote & ((1u << lane) - 1)));
-      __syncthreads();
+      sync();
     }
     return before;
   }
-  // number() for a long f: however many flags there are, f takes one turn of the block for as many items as
-  // it has threads. list: a word per set flag; f(i, number) may use list[number].
-  template <class F>
+  // number() for a long f: however many flags there are, f takes one
+  // turn of the block for as many items as it has threads. list: a word per set flag; f(i, number) may use
+  // list[number]. beside(): in each thread after its f.
+  template <class F, class Beside>
   __device__ static std::uint32_t number_all(const std::uint32_t* flag, std::uint32_t n, std::uint32_t* room,
-                                             std::uint32_t* list, const F& f) {
-    std::uint32_t i = threadIdx.x, at = 0, items = 0;
+                                             std::uint32_t* list, const F& f, const Beside& beside) {
+    const unsigned lane = threadIdx.x & 31u, warp = thread() >> 5;
+    std::uint32_t i = thread(), at = 0, items = 0;
     bool is = false;
-    if (n <= blockDim.x) {
-      const unsigned lane = threadIdx.x & 31u, warp = threadIdx.x >> 5;
+    if (n <= threads()) {
       is = i < n && flag[i];
       const unsigned vote = __ballot_sync(0xFFFFFFFFu, is);
       if (lane == 0) room[warp] = __popc(vote);
-      __syncthreads();
-      const std::uint32_t there = lane < blockDim.x >> 5 ? room[lane] : 0;
+      sync();
+      const std::uint32_t there = lane < threads() >> 5 ? room[lane] : 0;
       at = __reduce_add_sync(0xFFFFFFFFu, lane < warp ? there : 0) + __popc(vote & ((1u << lane) - 1));
       items = __reduce_add_sync(0xFFFFFFFFu, there);
     } else {
       items = number(flag, n, room, [&](std::uint32_t index, std::uint32_t number) { list[number] = index; });
-      at = spread(threadIdx.x, items);
+      at = spread(thread(), items);
       is = at < items;
       if (is) i = list[at];
     }
     for (std::uint32_t from = 0;;) {
       if (is) f(i, at);
-      __syncthreads();
-      from += blockDim.x;
+      if (from == 0) beside();
+      sync();
+      from += threads();
       if (from >= items) return items;
-      at += blockDim.x;
+      at += threads();
       is = at < items;
       if (is) i = list[at];
     }
   }
 };
+
+using Block = Steps<WarpsFrom<0>>;
+// All warps but the first.
+using LaterWarps = Steps<WarpsFrom<1>>;
 
 #else
 
@@ -237,12 +268,6 @@ struct Block {
     bool is = false;
     for (unsigned t = 0; t < threads(); ++t) is |= f(t);
     return is;
-  }
-  template <class F>
-  static bool every(std::uint32_t n, const F& f) {
-    for (std::uint32_t i = 0; i < n; ++i)
-      if (!f(i)) return false;
-    return true;
   }
   template <class F>
   static void one(const F& f) {
@@ -302,9 +327,10 @@ struct Block {
       if (flag[i]) f(i, before++);
     return before;
   }
-  template <class F>
+  template <class F, class Beside>
   static std::uint32_t number_all(const std::uint32_t* flag, std::uint32_t n, std::uint32_t* room,
-                                  std::uint32_t* list, const F& f) {
+                                  std::uint32_t* list, const F& f, const Beside& beside) {
+    beside();
     if (n <= threads()) return number(flag, n, room, f);
     const std::uint32_t items =
         number(flag, n, room, [&](std::uint32_t index, std::uint32_t number) { list[number] = index; });

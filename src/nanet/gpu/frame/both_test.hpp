@@ -53,7 +53,7 @@ struct Nearby {
 
 // A mailbox as a consumer on the CPU reads it.
 struct TestLines {
-  static constexpr bool prepared = false, indexes = true;
+  static constexpr bool prepared = false;
   struct Unit {
     std::uint32_t word[4] = {};
   };
@@ -93,9 +93,9 @@ struct TestLines {
   }
 };
 
-// The same for BufferWork::complete(), and for run() without the index.
+// The same after BufferWork::prepare() and FrameWork::begin().
 struct AsResident : TestLines {
-  static constexpr bool prepared = true, indexes = false;
+  static constexpr bool prepared = true;
   std::uint32_t had = 0, old = 0;
 
   explicit AsResident(const TestLines& lines) : TestLines(lines) {}
@@ -260,6 +260,7 @@ class Both {
     std::vector<typename ScratchOf<A>::type> scratch(2);
     if constexpr (Wide<A>) workspace.scratch = scratch.data();
     auto shared = std::make_unique<FrameShared>();
+    constexpr bool in_mailbox = !std::is_same_v<Lines, NoLines>;
     constexpr std::uint32_t untouched = 12'345;
     shared->merge.payloads[0] = untouched;  // Merger lists packets; with an index nothing does
     shared->merge.count[0] = untouched;     // so with RowBuilder and MergedFrame
@@ -277,15 +278,15 @@ class Both {
       buffer_work.run(
           work, buffer(), event.flags, frame, seen_, Copy{}, clock, [](const auto&, std::uint32_t) {}, from);
     };
-    bool resident = false;
-    if constexpr (Lines::indexes && !merges) resident = seen_ % 3 && lines.indexed();
-    if (!resident) {
+    bool indexed = false;
+    if constexpr (in_mailbox && !merges) indexed = lines.indexed();
+    if (!indexed) {
       run(lines);
-    } else if constexpr (Lines::indexes && !merges) {
+    } else if constexpr (in_mailbox && !merges) {
       // In the order of the resident kernel: some units have been copied before the event is known, of this
-      // frame or of another one; if all have, the work on the fragments is done before it too.
+      // frame or of another one; if all have, fragments and events are worked on before it too.
       const std::uint32_t choice = (seen_ + static_cast<std::uint32_t>(n_)) * 2654435761u >> 8;
-      const bool other = choice % 4 == 1, works = choice / 4 % 4 && work.takes_index();
+      const bool other = choice % 4 == 1, works = choice / 4 % 4;
       std::vector<typename MailboxUnits<Block>::Early> early(Block::threads());
       const auto each = [&](const auto& f) {
         for (unsigned t = 0; t < Block::threads(); ++t) f(t, buffer_work.of(t), early[t]);
@@ -293,6 +294,7 @@ class Both {
       const Tables tables = buffer_work.small_tables();
       const auto fragments =
           buffer_work.fragment_work(tables, plane_.data(), work.window(), workspace.conditions);
+      const auto read = [&] { Block::groups([&](unsigned g, unsigned n) { fragments.work(g, n); }); };
       work.begin();
       each([&](unsigned t, const auto&, const auto&) { buffer_work.prepare(t); });
       const std::uint32_t looks = choice / 16 % 5 ? ~0u : choice;
@@ -305,11 +307,34 @@ class Both {
       });
       bool all = true;
       each([&](unsigned, const auto& units, auto& of) {
-        all = (!units.used() || buffer_work.holds(units, lines.mark(), of)) && all;
+        all = (!units.used() || buffer_work.holds(units, buffer_work.places(units, 0), lines.mark(), of)) &&
+              all;
       });
-      bool usual = buffer_work.is_usual(lines);
-      const bool ahead = all && !other;
-      if (!ahead && usual)
+      const bool usual = buffer_work.is_usual(lines) && work.takes_index(),
+                 actual = is_incomplete(event.flags);
+      BuiltFrame built;
+      bool done = false;
+      if (all && !other && works) {
+        ++ahead_of_line;
+        const auto groups_of = [&](unsigned b) {
+          return ThreadUnits<Block>::groups_of(shape().boards, Block::threads(), b);
+        };
+        each([&](unsigned, const auto& units, const auto& of) {
+          const std::uint32_t size = units.used() ? of.size : 0;
+          const unsigned readers = fragments.readers(size >> 16, units.groups());
+          if (units.group() < readers)
+            fragments.read_board(units.board(), size, units.group(), readers);
+          else
+            fragments.join_all(units.board(), units.group(), groups_of);
+        });
+        const bool before = choice / 80 % 3;  // the event line comes after the events are built
+        const Frame number = before ? buffer_work.frame_by_header() : frame;
+        built = buffer_work.template build<Block>(work, number, !before && actual, [] {});
+        done = usual && buffer_work.is_held(lines) && number == frame && (!before || !actual);
+        refused += usual && !done;
+        if (!done) buffer_work.template drop<Block>();
+      }
+      if (!done && usual) {
         each([&](unsigned t, const auto& units, const auto& of) {
           AsResident resident_lines{lines};
           (other ? resident_lines.old : resident_lines.had) = of.had;
@@ -319,12 +344,17 @@ class Both {
           buffer_work.complete(t, resident_lines);
           buffer_work.note_sizes(units, lines);
         });
-      if (works && (ahead || usual)) Block::groups([&](unsigned g, unsigned n) { fragments.work(g, n); });
-      ahead_of_line += ahead && works;
-      const bool worked = usual && works && buffer_work.is_held(lines), tries = usual && (!works || worked);
-      refused += usual && !tries;
-      if (!tries || !buffer_work.usual(work, worked, event.flags, frame, clock, lines, AnswerLines{})) {
-        if (tries) work.begin();
+        read();
+        built = buffer_work.template build<Block>(work, frame, actual, [] {});
+        done = buffer_work.is_held(lines);
+      }
+      if (done && built.events != BuiltFrame::none) {
+        bool answered = false;
+        if constexpr (Summed<A>)
+          answered = buffer_work.template answer<Block>(work, built, frame, actual, clock, AnswerLines{});
+        buffer_work.finish_built(work, built.events, answered, event.flags, frame, clock, AnswerLines{});
+      } else {
+        work.begin();
         AsResident rest{lines};
         rest.had = other ? 0 : ~0u;  // units that all threads have
         each([&](unsigned, const auto& units, const auto& of) {
@@ -333,7 +363,7 @@ class Both {
         run(rest);
       }
     }
-    if (Lines::indexes && shared->merge.payloads[0] == untouched) {
+    if (in_mailbox && shared->merge.payloads[0] == untouched) {
       ++by_index;
       events_by_index += shared->events;
     }
@@ -404,7 +434,7 @@ class Both {
   std::uint64_t events = 0, masked = 0, downscaled = 0, hits = 0, timed = 0;
   std::uint64_t by_index = 0, events_by_index = 0;  // frames built by their index, and their events
   std::uint64_t ahead_of_line = 0;       // frames whose fragments were joined before the event line
-  std::uint64_t refused = 0;             // frames with other sizes than the held one
+  std::uint64_t refused = 0;             // held frames that did not fit their event line
   std::uint64_t by_rows = 0;             // merged frames that MergedFrame answered
   std::uint64_t by_lines = 0, rows = 0;  // merged frames in the mailbox; events of merged frames
 

@@ -12,14 +12,11 @@ namespace nanet::gpu {
 
 // Without a mailbox.
 struct NoLines {
-  static constexpr bool prepared = false, indexes = false;
+  static constexpr bool prepared = false;
   NANET_DEVICE static constexpr bool used() { return false; }
   NANET_DEVICE static constexpr void await_entry() {}
   NANET_DEVICE static constexpr std::uint32_t bytes(unsigned) { return 0; }
-  NANET_DEVICE static constexpr bool indexed() { return false; }
-  NANET_DEVICE static constexpr std::uint32_t fragments(unsigned) { return 0; }
   NANET_DEVICE static constexpr std::uint32_t early() { return 0; }
-  NANET_DEVICE static constexpr std::uint32_t stale() { return 0; }
   NANET_DEVICE static constexpr std::uint32_t mark() { return 0; }
   struct Unit {
     std::uint32_t word[4];
@@ -90,21 +87,7 @@ class BufferWork : public MailboxUnits<B> {
                                       const Copy& copy, const Clock& clock, const Sampled& sampled,
                                       const Lines& lines = {}, const Answer& answer = {},
                                       bool answered = false) {
-    if constexpr (!Lines::prepared) {
-      work.begin();
-      if constexpr (Lines::indexes) {
-        B::each([&](unsigned t) { prepare(t); });
-        if (Units::is_usual(lines)) {
-          B::each([&](unsigned t) {
-            Units::complete(t, lines);
-            Units::note_sizes(Units::of(t), lines);
-          });
-          if (usual(work, false, flags, frame, clock, lines, answer)) return;
-        }
-        work.begin();
-        B::each([](unsigned) {});
-      }
-    }
+    if constexpr (!Lines::prepared) work.begin();
     const bool whole = sizes_.frame;
     Payloads payloads;
     if (!whole) payloads.start = payloads.began = clock();
@@ -233,32 +216,52 @@ class BufferWork : public MailboxUnits<B> {
   NANET_DEVICE bool is_held(const Lines& lines) const {
     return !B::look(s_.units_missing) && s_.held.template is_of<B>(sizes_.boards, lines);
   }
-  // A usual frame, all of whose units have been copied. worked: it is the held one, whose fragments have been
-  // read and joined; else they are now. Returns false for a frame that needs the careful way: begin() and
-  // run() follow. The rest as run().
-  template <class Clock, class Lines, class Answer>
-  NANET_DEVICE NANET_INLINED bool usual(FrameWork<A, B, merges>& work, bool worked, std::uint16_t flags,
-                                        std::uint32_t frame, const Clock& clock, const Lines& lines,
-                                        const Answer& answer) {
+  // Drops the work on the held frame. A step of the threads of C.
+  template <class C>
+  NANET_DEVICE void drop() const {
+    std::uint32_t* const slot = small_tables().slot;
+    C::each([&](unsigned t) {
+      for (std::uint32_t x = t; x < IndexedFragments<B>::all; x += C::threads()) slot[x] = 0;
+      if (t == 0) s_.held.unusual = s_.careful = 0;
+    });
+  }
+  // Number of the held frame, by its first board's packet.
+  NANET_DEVICE std::uint32_t frame_by_header() const { return full_word(small_ + 12) & 0xFFFFFF; }
+  // Events of the held frame, a usual one, whose fragments have been read and joined, by the threads of C.
+  // frame, incomplete: used for exact sums only.
+  template <class C, class Beside>
+  NANET_DEVICE NANET_INLINED BuiltFrame build(const FrameWork<A, B, merges>& work, std::uint32_t frame,
+                                              bool incomplete, const Beside& beside) const {
     if constexpr (Summed<A>) static_assert(sums_fit(1, 1) && sums_fit(join_boards, join_boards));
-    const Tables tables = small_tables();
-    if (!worked) {
-      if (!work.takes_index() || !is_held(lines)) return false;
-      const Workspace<A>& workspace = work.workspace();
-      const FragmentWork<A, B> fragments =
-          fragment_work(tables, workspace.plane, work.window(), workspace.conditions);
-      B::groups([&](unsigned group, unsigned groups) { fragments.work(group, groups); });
+    if (s_.held.unusual) {
+      beside();
+      return {};
     }
-    if (s_.held.unusual) return false;
-    const Bytes in = s_.held.bytes(sizes_.boards, small_, sizes_.stride);
-    bool answered = false;
-    if (!work.work_indexed(in, small_, tables, frame, is_incomplete(flags), clock, answer, answered))
-      return false;
+    return work.template build_indexed<C>(held(), small_, small_tables(), frame, incomplete, beside);
+  }
+  // Exact sums: counts these events, and writes the packet to `answer` if they are in order; returns whether
+  // they are. By the threads of C. frame, incomplete: those of build().
+  template <class C, class Clock, class Answer>
+  NANET_DEVICE NANET_INLINED bool answer(const FrameWork<A, B, merges>& work, const BuiltFrame& built,
+                                         std::uint32_t frame, bool incomplete, const Clock& clock,
+                                         const Answer& answer) const
+    requires Summed<A>
+  {
+    return work.template answer_indexed<C>(held(), small_, small_tables(), built, frame, incomplete, clock,
+                                           answer);
+  }
+  // The rest of the held frame, whose events have been built: as run(). answered: result of answer(). All
+  // threads.
+  template <class Clock, class Answer>
+  NANET_DEVICE NANET_INLINED void finish_built(FrameWork<A, B, merges>& work, std::uint32_t events,
+                                               bool answered, std::uint16_t flags, std::uint32_t frame,
+                                               const Clock& clock, const Answer& answer) {
+    work.finish_indexed(held(), small_tables(), events, frame, is_incomplete(flags), clock, answered);
     finish(work, frame, answered, answer);
-    return true;
   }
 
  private:
+  NANET_DEVICE Bytes held() const { return s_.held.bytes(sizes_.boards, small_, sizes_.stride); }
   // Segments of a frame. The header may hold any bytes, so its lengths are limited to the segment.
   template <class Copy>
   NANET_DEVICE Bytes gather(const std::byte* buffer, std::uint32_t bytes, const Copy& copy) {

@@ -50,8 +50,6 @@ class IndexedBoard {
   };
   // Fragment i < fragments of a sound board.
   NANET_DEVICE Found operator()(std::uint32_t i) const {
-    Found found;
-    const std::uint32_t entry = entry_[i], offset = contract::IndexEntry::offset(entry);
     std::uint32_t from = 0, to = count_[0], first = first_[0], stop = stop_[0];
     NANET_UNROLLED
     for (unsigned q = 1; q < packets; ++q) {
@@ -61,11 +59,26 @@ class IndexedBoard {
       first = first_[q];
       stop = stop_[q];
     }
+    return find(segment_, entry_, i, from, to, first, stop);
+  }
+  // The same for a board whose only packet, a usual one, has these bytes and fragments.
+  NANET_DEVICE static Found of_only(const std::byte* segment, std::uint32_t bytes, std::uint32_t fragments,
+                                    const std::uint32_t* entry, std::uint32_t i) {
+    return find(segment, entry, i, 0, fragments, wire::mgp::header_bytes, bytes);
+  }
+
+ private:
+  // Fragment i of a packet, whose fragments are `from` to `to` - 1 and lie at `first` to `stop` - 1.
+  NANET_DEVICE static Found find(const std::byte* segment, const std::uint32_t* entries, std::uint32_t i,
+                                 std::uint32_t from, std::uint32_t to, std::uint32_t first,
+                                 std::uint32_t stop) {
+    Found found;
+    const std::uint32_t entry = entries[i], offset = contract::IndexEntry::offset(entry);
     if (offset % 2 || offset < first || offset + 8 > stop || (i == from && offset != first)) return found;
-    const std::byte* const at = segment_ + offset;
+    const std::byte* const at = segment + offset;
     const std::uint32_t low = half_word(at), head = half_word(at + 4), rest = half_word(at + 6);
     const std::uint32_t stored = head >> 8, end = offset + 8 + 2 * stored;
-    const std::uint32_t next = i + 1 < to ? contract::IndexEntry::offset(entry_[i + 1]) : end;
+    const std::uint32_t next = i + 1 < to ? contract::IndexEntry::offset(entries[i + 1]) : end;
     found.sound = stored <= max_fragment_hits && end <= stop && end == next &&
                   contract::IndexEntry::time(entry) == ((low & 0xFF) << 8 | (head & 0xFF));
     if (!found.sound) return found;
@@ -75,7 +88,6 @@ class IndexedBoard {
     return found;
   }
 
- private:
   const std::byte* segment_;
   const std::uint32_t* entry_;
   std::uint32_t count_[packets] = {}, first_[packets] = {}, stop_[packets] = {};
@@ -106,7 +118,10 @@ class FragmentJoin {
                             std::uint32_t window)
       : times_(times), count_(count), window_(window) {
     NANET_UNROLLED
-    for (unsigned c = 0; c < join_boards; ++c) many_ = many_ || count[c] > usual_members;
+    for (unsigned c = 0; c < join_boards; ++c) {
+      many_ = many_ || count[c] > usual_members;
+      few_ = few_ && count[c] <= usual_members / 2;
+    }
   }
 
   // Joins the fragments of the cluster that fragment i of a board begins, if it begins one; begun(number,
@@ -157,8 +172,9 @@ class FragmentJoin {
   NANET_DEVICE void below(const Row (&row)[join_boards], const std::uint32_t (&limit)[join_boards],
                           const std::uint32_t (&count)[join_boards], std::uint32_t (&at)[join_boards]) const {
     if (many_) advance(usual_members, row, limit, at);
+    if (!few_) advance(usual_members / 2, row, limit, at);
     NANET_UNROLLED
-    for (std::uint32_t step = usual_members / 2; step > 0; step /= 2) advance(step, row, limit, at);
+    for (std::uint32_t step = usual_members / 4; step > 0; step /= 2) advance(step, row, limit, at);
     NANET_UNROLLED
     for (unsigned k = 1; k < join_boards; ++k) {
       if (row[k](at[k]) < limit[k]) ++at[k];
@@ -202,7 +218,7 @@ class FragmentJoin {
   const Times& times_;
   const std::uint32_t (&count_)[join_boards];
   std::uint32_t window_;
-  bool many_ = false;  // the same in all threads
+  bool many_ = false, few_ = true;  // the same in all threads
 };
 
 }  // namespace nanet::gpu

@@ -97,52 +97,49 @@ class FrameWork {
     else
       return true;
   }
-  // A frame with an index (Bytes::indexed), in small tables of at least IndexedFragments::all, whose
-  // fragments have been read and joined (fragment_work.hpp). The results are those of work(). Returns false,
-  // without effect, for a frame that needs the careful way; answered: whether the packet is complete and
-  // written to `answer`.
-  template <class Clock>
-  NANET_DEVICE NANET_INLINED bool work_indexed(const Bytes& in, std::byte* small, const Tables& tables,
-                                               std::uint32_t frame, bool incomplete, const Clock& clock,
-                                               const AnswerLines& answer, bool& answered) {
-    if (workspace_.rings) B::one([&] { note(in); });
-    if constexpr (!Summed<A>) {
-      const IndexedMerge<B> merger(in, small + (in.at - small), tables, s_.merge, options_.window,
-                                   workspace_.conditions);
-      const std::uint32_t events = merger.build();
-      if (events == IndexedMerge<B>::none) return false;
-      tables_ = tables;
-      events_ = events;
-      frame_ = frame;
-      answered = false;
-      finish_built(frame, incomplete, clock);
-      return true;
-    } else {
-      return work_sums(in, small, tables, frame, incomplete, clock, answer, answered);
-    }
+  // Events of a frame with an index (Bytes::indexed), in small tables of at least IndexedFragments::all,
+  // whose fragments have been read and joined (fragment_work.hpp). By the threads of C. frame, incomplete:
+  // used for exact sums only.
+  template <class C, class Beside>
+  NANET_DEVICE NANET_INLINED BuiltFrame build_indexed(const Bytes& in, std::byte* small, const Tables& tables,
+                                                      std::uint32_t frame, bool incomplete,
+                                                      const Beside& beside) const {
+    if constexpr (Summed<A>)
+      return indexed<C>(in, small, tables, frame, incomplete).build(beside);
+    else
+      return IndexedMerge<C>(in, small + (in.at - small), tables, s_.merge, options_.window,
+                             workspace_.conditions)
+          .build(s_.held.total, beside);
   }
-
- private:
-  template <class Clock>
-  NANET_DEVICE NANET_INLINED bool work_sums(const Bytes& in, std::byte* small, const Tables& tables,
-                                            std::uint32_t frame, bool incomplete, const Clock& clock,
-                                            const AnswerLines& answer, bool& answered)
+  // Counts its events, and writes the packet to `answer` if they are in order. Returns whether they are.
+  template <class C, class Clock>
+  NANET_DEVICE NANET_INLINED bool answer_indexed(const Bytes& in, std::byte* small, const Tables& tables,
+                                                 const BuiltFrame& built, std::uint32_t frame,
+                                                 bool incomplete, const Clock& clock,
+                                                 const AnswerLines& answer) const
     requires Summed<A>
   {
-    IndexedFrame<A, B> indexed(in, small + (in.at - small), tables, s_, algorithm_, options_, workspace_,
-                               frame, incomplete);
-    std::uint32_t events = 0;
-    const FrameResult result = indexed.run(clock, answer, events);
-    if (result == FrameResult::other) return false;
+    const IndexedFrame<A, C> events = indexed<C>(in, small, tables, frame, incomplete);
+    const FrameResult result = events.answer(built.events, built.ordered, answer, clock);
+    events.unpack_sampled(built.events);
+    return result == FrameResult::answered;
+  }
+  // Takes over its events, and reconstructs them unless they have exact sums. answered: the packet is
+  // complete and has been written. All threads. The results are those of work().
+  template <class Clock>
+  NANET_DEVICE NANET_INLINED void finish_indexed(const Bytes& in, const Tables& tables, std::uint32_t events,
+                                                 std::uint32_t frame, bool incomplete, const Clock& clock,
+                                                 bool answered) {
+    if (workspace_.rings) B::one([&] { note(in); });
     tables_ = tables;
     events_ = events;
     frame_ = frame;
-    answered = result == FrameResult::answered;
-    if (!answered) {
+    if constexpr (!Summed<A>) {
+      finish_built(frame, incomplete, clock);
+    } else if (!answered) {
       rank(frame);
       B::one([&] { close(frame); });
     }
-    return true;
   }
 
  public:
@@ -237,6 +234,13 @@ class FrameWork {
 
  private:
   NANET_DEVICE void write_header(std::uint32_t frame) { gpu::write_header(s_, options_, frame); }
+  template <class C>
+  NANET_DEVICE IndexedFrame<A, C> indexed(const Bytes& in, std::byte* small, const Tables& tables,
+                                          std::uint32_t frame, bool incomplete) const
+    requires Summed<A>
+  {
+    return {in, small + (in.at - small), tables, s_, algorithm_, options_, workspace_, frame, incomplete};
+  }
 
   // Records the location of the bytes, if in shared memory.
   NANET_DEVICE void note(const Bytes& in) {

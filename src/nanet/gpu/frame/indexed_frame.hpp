@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frame with an index, for algorithms of exact sums: from its fragments, which are joined and whose hits are
 // summed (fragment_work.hpp), to the answer. A thread per event adds its fragments' sums, fits and decides.
+// All by the threads of B.
 // Included by frame.hpp.
 #pragma once
 
@@ -50,20 +51,23 @@ class IndexedFrame : public SummedFrame<A, B> {
     sums(tables)[to] = words;
     return good;
   }
-  // Sets events. All threads; the members of FrameShared and `slot` of the tables have been prepared.
-  template <class Clock>
-  NANET_DEVICE NANET_INLINED FrameResult run(const Clock& clock, const AnswerLines& answer,
-                                             std::uint32_t& events) {
-    B::one([&] {
-      s_.merge.pm_used = 0;
-      s_.trace.built = clock();
-    });
-    events = B::number_all(t_.slot, fragments_.total(), s_.merge.room, event_members(),
-                           [&](std::uint32_t slot, std::uint32_t e) { reconstruct(e, ~t_.slot[slot]); });
-    if (s_.careful) return FrameResult::other;
-    const FrameResult result = Base::answer(events, answer, clock);
+  // The events, with their primitives, beside another task of a warp without events; `none` for a frame that
+  // needs the careful way. The members of FrameShared and `slot` of the tables have been prepared.
+  template <class Beside>
+  NANET_DEVICE NANET_INLINED BuiltFrame build(const Beside& beside) {
+    if (workspace_.rings) B::one([&] { s_.merge.pm_used = 0; });
+    BuiltFrame built;
+    built.events = B::number_all(
+        t_.slot, s_.held.total, s_.merge.room, event_members(),
+        [&](std::uint32_t slot, std::uint32_t e) { reconstruct(e, ~t_.slot[slot]); }, beside);
+    B::one([&] { Base::set_header(built.events); });
+    built.ordered = Base::ordered(built.events);
+    if (s_.careful) built.events = BuiltFrame::none;
+    return built;
+  }
+  // PM IDs of a sampled frame's events.
+  NANET_DEVICE void unpack_sampled(std::uint32_t events) const {
     if (workspace_.rings) unpack(events);
-    return result;
   }
 
  private:

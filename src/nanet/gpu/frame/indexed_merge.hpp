@@ -5,6 +5,7 @@
 #pragma once
 
 #include "nanet/gpu/frame/indexed_fragments.hpp"
+#include "nanet/gpu/frame/summed_frame.hpp"
 
 namespace nanet::gpu {
 
@@ -14,8 +15,6 @@ class IndexedMerge {
   using Info = typename Fragments::Info;
 
  public:
-  static constexpr std::uint32_t none = ~std::uint32_t{0};  // the frame needs the careful way
-
   // As IndexedFragments; Tables::slot is zero.
   NANET_DEVICE IndexedMerge(const Bytes& in, const std::byte* at, const Tables& tables, Merge& merge,
                             std::uint32_t window, const std::int16_t* conditions)
@@ -27,18 +26,19 @@ class IndexedMerge {
     return fragments.read(b, i, found, infos(tables)[b * Fragments::most + i],
                           [](const auto&, std::uint32_t) {});
   }
-  // Fills event and pm of the tables, and pm_used. Returns the number of events, or `none`. All threads.
-  NANET_DEVICE std::uint32_t build() const {
+  // Fills event and pm of the tables, and pm_used. total: number of fragments. All threads.
+  template <class Beside>
+  NANET_DEVICE BuiltFrame build(std::uint32_t total, const Beside& beside) const {
     bool careful = false;
     B::one([&] { m_.pm_used = m_.duplicates = m_.masked = 0; });
-    const std::uint32_t events =
-        B::number_all(t_.slot, fragments_.total(), m_.room, Fragments::event_list(t_),
-                      [&](std::uint32_t slot, std::uint32_t e) { careful |= !open(e, ~t_.slot[slot]); });
+    const std::uint32_t events = B::number_all(
+        t_.slot, total, m_.room, Fragments::event_list(t_),
+        [&](std::uint32_t slot, std::uint32_t e) { careful |= !open(e, ~t_.slot[slot]); }, beside);
     const bool disorder = B::any([&](unsigned t) {
       unpack(t);
       return careful;
     });
-    return disorder ? none : events;
+    return {disorder ? BuiltFrame::none : events, false};
   }
 
  private:

@@ -89,10 +89,13 @@ class MailboxUnits {
     std::uint32_t had = 0, missing = 0, size = 0;
   };
   // Where a thread's units of the first turn are: offsets in the board's part of the mailbox, and in shared
-  // memory. Known once, so that a look takes few instructions.
+  // memory; first entry or byte of each; mask of those of the index; bytes that they reach. Known once, so
+  // that a look takes few instructions.
   struct Places {
     std::uint32_t from[ThreadUnits<B>::most];
     std::uint32_t* to[ThreadUnits<B>::most];
+    std::uint32_t begin[ThreadUnits<B>::most];
+    std::uint32_t of_index = 0, reach = 0;
   };
   // index_at: offset of the index.
   NANET_DEVICE Places places(const ThreadUnits<B>& units, std::uint32_t index_at) const {
@@ -103,7 +106,11 @@ class MailboxUnits {
       const std::uint32_t u = of_index ? units.in_index(j) : units.in_segment(j);
       p.from[j] = (of_index ? index_at : 0) + static_cast<std::uint32_t>(contract::unit_bytes) * u;
       p.to[j] = room_for(units, j);
+      p.begin[j] = of_index ? contract::entries_per_unit * u
+                            : static_cast<std::uint32_t>(contract::unit_data_bytes) * u;
+      p.of_index |= static_cast<std::uint32_t>(of_index) << j;
     }
+    p.reach = units.reach();
     return p;
   }
   // Copies those that have arrived. board: the board's part of the mailbox. heads: each group reads the
@@ -128,12 +135,24 @@ class MailboxUnits {
     if (asks) early.size = B::of_first(head.word[3] == board.mark ? size_by(head.word[0], head.word[1]) : 0);
   }
   // Whether the group has all units of its board, whose size is known; notes the size. A group.
-  NANET_DEVICE bool holds(const ThreadUnits<B>& units, std::uint32_t mark, Early& early) const {
+  NANET_DEVICE bool holds(const ThreadUnits<B>& units, const Places& places, std::uint32_t mark,
+                          Early& early) const {
     if (early.size == 0 || early.size == Early::several) return false;
     const std::uint32_t bytes = early.size & 0xFFFF, fragments = early.size >> 16;
-    early.missing = units.holding(fragments, bytes) & ~early.had;
-    if (!B::agree(early.missing == 0 && !units.left(bytes))) return false;
-    trim(units, early.had, fragments);
+    early.missing = 0;
+    NANET_UNROLLED
+    for (unsigned j = 0; j < ThreadUnits<B>::most; ++j)
+      if (places.begin[j] < (places.of_index >> j & 1 ? fragments : bytes)) early.missing |= 1u << j;
+    early.missing &= ~early.had;
+    if (!B::agree(early.missing == 0 && bytes <= places.reach)) return false;
+    // As trim().
+    NANET_UNROLLED
+    for (unsigned j = 0; j < ThreadUnits<B>::most; ++j)
+      if (places.of_index & early.had & 1u << j) {
+        NANET_UNROLLED
+        for (unsigned i = 0; i < contract::entries_per_unit; ++i)
+          if (places.begin[j] + i >= fragments) places.to[j][i] = contract::IndexEntry::none;
+      }
     B::set(s_.held.size[units.board()], early.size);
     B::set(s_.held.mark[units.board()], mark);
     return true;

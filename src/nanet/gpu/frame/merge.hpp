@@ -116,7 +116,17 @@ class Merger {
   // Mean of the times of an event's hits, rounded half up. hits: not 0.
   NANET_DEVICE static std::uint16_t mean_time(std::int32_t sum, std::uint32_t hits) {
     const std::int32_t twice = 2 * sum + static_cast<std::int32_t>(hits);
-    const std::int32_t mean = twice < 0 ? 0 : twice / static_cast<std::int32_t>(2 * hits);
+    const auto divisor = static_cast<std::int32_t>(2 * hits);
+#ifdef __CUDA_ARCH__
+    // Times are below 2^17, so that the quotient of floats is off by less than one.
+    std::int32_t mean =
+        static_cast<std::int32_t>(__fdividef(static_cast<float>(twice), static_cast<float>(divisor)));
+    const std::int32_t rest = twice - mean * divisor;
+    mean += (rest >= divisor) - (rest < 0);
+    if (twice < 0) mean = 0;
+#else
+    const std::int32_t mean = twice < 0 ? 0 : twice / divisor;
+#endif
     return static_cast<std::uint16_t>(mean < lsb_per_frame ? mean : lsb_per_frame - 1);
   }
 

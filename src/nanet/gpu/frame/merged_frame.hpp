@@ -37,7 +37,8 @@ class MergedFrame : public SummedFrame<A, B> {
     B::each([&](unsigned t) {
       for (std::uint32_t e = B::spread(t, events); e < events; e += B::threads()) reconstruct(e);
     });
-    const FrameResult result = Base::answer(events, answer, clock);
+    B::one([&] { Base::set_header(events); });
+    const FrameResult result = Base::answer(events, Base::ordered(events), answer, clock);
     if (workspace_.rings) unpack();
     return result;
   }

@@ -13,6 +13,12 @@ enum class FrameResult : std::uint8_t {
   unordered,  // events and counts are ready; primitives are to be ordered
   answered
 };
+// Events of a frame with an index.
+struct BuiltFrame {
+  static constexpr std::uint32_t none = ~std::uint32_t{0};  // the frame needs the careful way
+  std::uint32_t events = none;
+  bool ordered = false;  // exact sums: each event has a primitive, in order of time, and all fit in an answer
+};
 
 template <Summed A, class B>
 class SummedFrame {
@@ -76,29 +82,38 @@ class SummedFrame {
     if (e < most_primitives) s_.packet[header + 1 + e] = id << 16 | time;
   }
 
-  // Counts the events that decide() has finished, and writes the answer if their primitives are in order. All
-  // threads.
+  // The packet's header and its word of the frame, for these events. One thread.
+  NANET_DEVICE void set_header(std::uint32_t events) const {
+    s_.packet[0] = options_.source << 24 | (frame_ & 0xFFFFFF);
+    s_.packet[1] = events << 16 | 4 * words_for(events);
+    if (events) s_.packet[header] = frame_ & 0xFFFFFF;
+  }
+  // Whether the primitives of the events that decide() has finished are an answer: they are in order. A step.
+  NANET_DEVICE bool ordered(std::uint32_t events) const {
+    const bool not_so = B::any([&](unsigned t) {
+      bool disorder = false;
+      for (std::uint32_t e = t; e < events; e += B::threads()) {
+        const std::uint32_t key = t_.key[e], before = e ? t_.key[e - 1] : 0;
+        disorder |= key == no_primitive || before > key;
+      }
+      return disorder;
+    });
+    return !not_so && events <= most_primitives;
+  }
+
+ public:
+  // Counts these events, and writes the answer if it is `ordered`. All threads.
   template <class Clock>
-  NANET_DEVICE NANET_INLINED FrameResult answer(std::uint32_t events, const AnswerLines& lines,
+  NANET_DEVICE NANET_INLINED FrameResult answer(std::uint32_t events, bool ordered, const AnswerLines& lines,
                                                 const Clock& clock) const {
-    const std::uint32_t words = events ? header + 1 + events : header;
-    const bool fits = events <= most_primitives;
-    const bool ordered = fits && B::every(events, [&](std::uint32_t e) {
-                           const std::uint32_t key = t_.key[e];
-                           return key != no_primitive && (e == 0 || t_.key[e - 1] <= key);
-                         });
-    const std::uint32_t head[header] = {options_.source << 24 | (frame_ & 0xFFFFFF),
-                                        events << 16 | 4 * words};
+    const std::uint32_t words = words_for(events);
     B::each([&](unsigned t) {
-      if (ordered) lines.write(head, frame_ & 0xFFFFFF, s_.packet, words, t, B::threads());
+      if (ordered) lines.write(s_.packet, words, t, B::threads());
       for (std::uint32_t e = t; e < events; e += B::threads()) count(t_.event[e]);
       if (t != 0) return;
       s_.events += events;
       s_.trace.reconstructed = clock();
       if (!ordered) return;
-      s_.packet[0] = head[0];
-      s_.packet[1] = head[1];
-      if (events) s_.packet[header] = frame_ & 0xFFFFFF;
       s_.words = words;
       s_.primitives = events;
       s_.stamp = frame_;
@@ -107,6 +122,9 @@ class SummedFrame {
   }
 
  private:
+  NANET_DEVICE static std::uint32_t words_for(std::uint32_t events) {
+    return events ? header + 1 + events : header;
+  }
   NANET_DEVICE void count(const BuiltEvent& event) const {
     const std::uint32_t flags = event.members;
     B::add(s_.with_rings[flags >> rings_at], 1);

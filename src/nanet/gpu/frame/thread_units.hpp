@@ -22,12 +22,21 @@ class ThreadUnits {
     const unsigned lists = lists_for(boards), bits = lists == 1 ? 0 : lists == 4 ? 2 : 3;  // bits: log2
     const unsigned size = index_units_ ? B::group : 1, worker = thread - B::idle, group = worker / size;
     board_ = group & (lists - 1);
-    const unsigned groups = (threads - B::idle) / size, of_board = (groups + lists - 1 - board_) >> bits;
+    const unsigned of_board = groups_of((threads - B::idle) / size, lists, bits, board_);
     first_ = (group >> bits) * size + worker % size;
     step_ = of_board * size;
     used_ = thread >= B::idle && group >> bits < of_board && board_ < boards;
   }
+  // Groups that have units of a board; boards: up to index_boards.
+  NANET_HD static unsigned groups_of(unsigned boards, unsigned threads, unsigned board) {
+    const unsigned lists = lists_for(boards), bits = lists == 1 ? 0 : lists == 4 ? 2 : 3;
+    return board < lists ? groups_of((threads - B::idle) / B::group, lists, bits, board) : 0;
+  }
   NANET_HD unsigned board() const { return board_; }
+  // Number of the thread's group among its board's, and their number; of boards with an index, before
+  // advance().
+  NANET_HD unsigned group() const { return first_ / B::group; }
+  NANET_HD unsigned groups() const { return step_ / B::group; }
   NANET_HD bool used() const { return used_; }
   // The next turn, and whether it has units of the index, or of a segment of so many bytes.
   NANET_HD void advance() { first_ += most * step_; }
@@ -35,6 +44,12 @@ class ThreadUnits {
   NANET_HD bool left(std::uint32_t bytes) const {
     const std::uint32_t next = first_ + most * step_;
     return next < index_units_ || starts_at(next) < bytes;
+  }
+
+  // Bytes of a segment that have no unit after this turn.
+  NANET_HD std::uint32_t reach() const {
+    const std::uint32_t next = first_ + most * step_;
+    return next < index_units_ ? 0 : starts_at(next);
   }
 
   NANET_HD bool of_index(unsigned j) const { return unit(j) < index_units_; }
@@ -59,6 +74,9 @@ class ThreadUnits {
   }
 
  private:
+  NANET_HD static unsigned groups_of(unsigned groups, unsigned lists, unsigned bits, unsigned board) {
+    return (groups + lists - 1 - board) >> bits;
+  }
   NANET_HD std::uint32_t unit(unsigned j) const { return first_ + j * step_; }  // j-th of the turn
   // Offset of a unit in its segment.
   NANET_HD std::uint32_t starts_at(std::uint32_t unit) const {

@@ -35,9 +35,10 @@ struct HeldFrame {
   std::uint32_t mark[boards];
   std::uint32_t of_group[most_groups];  // mark of the number whose units a group has; 0: none needed
   std::uint32_t by_line;                // some group has awaited the event line
-  std::uint32_t next;                   // what its groups do next, see FrameAhead
-  std::uint32_t known;                  // size and mark are final for this claim
+  std::uint32_t next[3];                // what its groups do next, see FrameAhead
+  std::uint32_t total;                  // fragments
   std::uint32_t unusual;                // found while the fragments were read and joined
+  std::uint32_t events, answered;       // its events, once built; and whether the answer has been written
 
   NANET_HD static constexpr std::uint32_t size_of(std::uint32_t bytes, std::uint32_t fragments) {
     return bytes | fragments << 16;

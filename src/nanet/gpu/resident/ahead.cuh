@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block's work on a frame before the event line comes: units are copied as they arrive, and once all boards
-// are complete by their packets' headers, fragments are read and joined (frame/fragment_work.hpp). All warps
-// but the first, which waits for the event line.
+// Usual frames of a block, by all warps but the first, which waits for the event line. Units are copied as
+// they arrive; once all boards are complete by their packets' headers, fragments are read and joined
+// (frame/fragment_work.hpp) and events built, for exact sums up to their primitives, before the line comes.
 //
 // Several blocks near the queue's head expect the same frame, since other entries lie between frames. Those
 // that do not get it drop it when its number is announced, and expect the next.
@@ -9,77 +9,119 @@
 
 #include "nanet/gpu/frame/buffer.hpp"
 #include "nanet/gpu/resident/frame_lines.cuh"
+#include "nanet/gpu/resident/own_conditions.cuh"
 
 namespace nanet::gpu {
 
 template <class A>
 class FrameAhead {
   using Early = typename MailboxUnits<Block>::Early;
+  using Work = FrameWork<A, Block>;
 
  public:
-  // works: whether fragments are read and joined; else units are copied only.
-  __device__ FrameAhead(const Resident& r, const BufferWork<A, Block>& work, FrameShared& shared,
-                        const ClaimedEvent& claimed, const typename PlaneOf<A>::type* plane, bool works)
+  // workspace: without conditions, of a frame that is sampled. ahead: whether to work on fragments before the
+  // event line comes; else units are copied only.
+  __device__ FrameAhead(const Resident& r, const A& algorithm, const BufferWork<A, Block>& work,
+                        FrameShared& shared, ClaimedEvent& claimed, const Workspace<A>& workspace,
+                        OwnConditions& conditions, bool ahead)
       : r_(r),
+        algorithm_(algorithm),
         work_(work),
         s_(shared),
         claimed_(claimed),
-        plane_(plane),
-        works_(works),
+        workspace_(workspace),
+        conditions_(conditions),
+        ahead_(ahead && r.mailbox_in_gpu_memory && r.sizes.boards <= HeldFrame::boards &&
+               groups_of(lists_for(r.sizes.boards) - 1) >= 2),
         units_(work.of(threadIdx.x)) {}
 
-  // Until the first warp has the entry of the claimed event, and the work on its frame is done if it is a
-  // usual one; usual(): whether it is. likely: mask of units that are worth a look; each look delays the
-  // first warp's. look: whether to look before the line comes. A unit's own mark says that it is valid.
-  template <class Usual>
-  __device__ __forceinline__ void run(bool look, std::uint32_t likely, const Usual& usual) {
-    bool dirty = false;
+  // Until the first warp has the entry of the claimed event, and the events of its frame are built if it is a
+  // usual one (ClaimedEvent::usual). ClaimedEvent::worked then says so. likely: mask of units that are
+  // worth a look; each look delays the first warp's. look: whether to look before the line comes. A unit's
+  // own mark says that it is valid.
+  __device__ __forceinline__ void run(bool look, std::uint32_t likely) {
     early_.missing = likely & work_.possible(units_, r_.mailbox.shape.segment_bytes);
     const std::uint32_t mine = early_.missing;
-    for (;;) {
-      const bool held = look && await(mine);
-      if (lane() == 0) {
-        Block::set(s_.held.of_group[warp()], units_.used() ? contract::mailbox_mark(n_) : 0);
-        if (!held) Block::set(s_.held.by_line, 1);
+    for (bool by_line = false, dirty = false;;) {
+      const std::int16_t* conditions = nullptr;
+      Next next = done;
+      if (by_line) {
+        while (waits()) __nanosleep(20);
+        Block::fence();  // the event line is read after `waiting`
+        if (!claimed_.usual) return;
+        if (dirty) work_.template drop<LaterWarps>();
+        const SegmentLines lines(r_, claimed_, 0, early());
+        work_.complete(threadIdx.x, lines);
+        work_.note_sizes(units_, lines);
+        conditions = conditions_of<LaterWarps>(r_, claimed_.n(), conditions_);
+        LaterWarps::sync();
+        const Tables tables = work_.small_tables();
+        fragment_work(tables, conditions).work(warp(), warps());
+        LaterWarps::one([&] { s_.trace.built = device_time(); });
+        LaterWarps::sync();
+        if (Block::look(s_.units_missing)) return;
+        dirty = true;
+      } else {
+        const bool has = look && await(mine);
+        if (lane() == 0) {
+          Block::set(s_.held.of_group[warp()], units_.used() ? contract::mailbox_mark(n_) : 0);
+          if (!has) Block::set(s_.held.by_line, 1);
+        }
+        work_ahead(has);
+        LaterWarps::sync();
+        next = static_cast<Next>(Block::look(s_.held.next[0]));
+        dirty = ahead_;
       }
-      sync();
-      if (Block::look(s_.held.by_line)) break;
-      const std::uint32_t mark = Block::look(s_.held.mark[0]);
-      const bool same = all_have(mark);
-      dirty = same && works_;
-      if (dirty) work();
-      if (warp() == warps() - 1) decide(same, mark, usual);
-      sync();
-      const std::uint32_t next = Block::look(s_.held.next);
-      if (next == done) return;
-      if (next == line) break;
-      if (dirty) forget();
-      sync();
+      BuiltFrame built;
+      if (next <= held) {
+        const std::uint32_t frame = by_line ? claimed_.frame() : work_.frame_by_header();
+        built = work_.template build<LaterWarps>(frame_work(frame, conditions), frame,
+                                                 by_line && is_incomplete(claimed_.flags()), [&] {
+                                                   if (!by_line && decides())
+                                                     publish(1, choose(frame, false));
+                                                 });
+        // The events are visible to all, or the frame has none.
+        if (built.events == BuiltFrame::none) LaterWarps::sync();
+        if (!by_line) next = static_cast<Next>(Block::look(s_.held.next[1]));
+        if (next == held) {
+          if (decides()) publish(2, choose(frame, true));
+          LaterWarps::sync();
+          next = static_cast<Next>(Block::look(s_.held.next[2]));
+        }
+      }
+      if (next == none) return;
+      if (next == done) {
+        answer(built, conditions);
+        return;
+      }
+      if (next == again) {
+        if (dirty) work_.template drop<LaterWarps>();
+      } else {
+        by_line = true;
+      }
     }
-    while (waits()) __nanosleep(20);
-    __threadfence_block();  // the event line is read after `waiting`
-    if (!usual()) return;
-    if (dirty) forget();
-    const SegmentLines lines(r_, claimed_, 0, early());
-    work_.complete(threadIdx.x, lines);
-    work_.note_sizes(units_, lines);
-    sync();
-    Block::fence();
-    Block::set(s_.held.known, 1);
-    if (works_) work();
   }
   __device__ EarlyUnits early() const { return {n_, early_.had}; }
 
  private:
   static constexpr unsigned all = ~0u;
-  enum Next : std::uint32_t { done, line, again };
+  // done: the line is there, of the held frame, whose sizes it has. held: neither the line nor another number
+  // is. line: it is there, of another frame. again: another number is expected. none: the line is there, of
+  // no usual frame.
+  enum Next : std::uint32_t { done, held, line, again, none };
 
   __device__ static unsigned lane() { return threadIdx.x & 31u; }
   __device__ static unsigned warp() { return threadIdx.x / 32 - 1; }
   __device__ static unsigned warps() { return blockDim.x / 32 - 1; }
-  // Of all warps but the first.
-  __device__ static void sync() {
-    asm volatile("bar.sync 1, %0;" ::"r"(blockDim.x - Block::idle) : "memory");
+  __device__ static bool decides() { return warp() == warps() - 1; }  // for all; it never reads a board
+  __device__ unsigned groups_of(unsigned board) const {
+    return ThreadUnits<Block>::groups_of(r_.sizes.boards, blockDim.x, board);
+  }
+  // Barriers of LaterWarps: one for all of them, one per board, and one that those that join wait at.
+  static constexpr unsigned board_barrier = 2, join_barrier = board_barrier + HeldFrame::boards;
+  // Number that is expected next. The same in the whole warp.
+  __device__ std::uint64_t expected() const {
+    return __shfl_sync(all, *const_cast<const volatile std::uint64_t*>(&claimed_.next), 0);
   }
   __device__ bool waits() const { return __any_sync(all, Block::look(claimed_.waiting) != 0) != 0; }
 
@@ -92,14 +134,10 @@ class FrameAhead {
     const bool heads = r_.mailbox_in_gpu_memory && r_.sizes.boards <= HeldFrame::boards;
     const std::uint64_t k = claimed_.k;
     BoardUnits board = FrameUnits{r_, n_}.board(units_.board());
-    // The next number and the queue's head are loaded together with the units of the last number.
-    std::uint64_t frontier = load_relaxed_device(&r_.state->frontier);
-    std::uint64_t next = load_relaxed_device(&r_.state->next);
     do {
-      const std::uint64_t n = __shfl_sync(all, next, 0);
+      const std::uint64_t n = expected();
+      const std::uint64_t frontier = *const_cast<const volatile std::uint64_t*>(&claimed_.frontier);
       const bool near = Block::agree(k < frontier + r_.early_distance);
-      frontier = load_relaxed_device(&r_.state->frontier);
-      next = load_relaxed_device(&r_.state->next);
       if (n != n_) {
         if (early_.had) work_.clear_index(units_, early_.had);
         n_ = n;
@@ -110,8 +148,7 @@ class FrameAhead {
           near && board.mark && __any_sync(all, early_.missing != 0 || (heads && early_.size == 0));
       if (looks) work_.look(board, places, heads, early_);
       // A number that is no longer expected is not held: all warps are to hold the same.
-      if (near && heads && work_.holds(units_, board.mark, early_) && __shfl_sync(all, next, 0) == n_)
-        return true;
+      if (near && heads && work_.holds(units_, places, board.mark, early_) && expected() == n_) return true;
       if (!looks)
         __nanosleep(near ? 20 : 100);
       else if (r_.early_pause)
@@ -119,51 +156,99 @@ class FrameAhead {
     } while (waits());
     return false;
   }
-  // Whether all warps have units of this number.
-  __device__ bool all_have(std::uint32_t mark) const {
-    const std::uint32_t of = lane() < warps() ? Block::look(s_.held.of_group[lane()]) : 0;
-    return Block::agree(of == 0 || of == mark);
-  }
-  // Waits for the event line, or for another number to be expected. One warp.
-  template <class Usual>
-  __device__ __forceinline__ void decide(bool same, std::uint32_t mark, const Usual& usual) const {
-    constexpr unsigned short_looks = 8;  // about as long as a load of device memory
-    Next next = again;
-    for (bool waiting = true; waiting;) {
-      const std::uint64_t expected = load_relaxed_device(&r_.state->next);
-      for (unsigned i = 0; (waiting = waits()) && i < short_looks; ++i) __nanosleep(20);
-      if (!waiting) {
-        __threadfence_block();
-        const bool other = !same || contract::mailbox_mark(claimed_.low_number()) != mark;
-        next = other && usual() ? line : done;
-      } else if (!same || !Block::agree(contract::mailbox_mark(expected) == mark)) {
-        // After the line, the block's own first warp announces another number.
-        if (waits()) break;
+  // The warp's part of the work on the fragments of the expected frame; has: it has its units. Then the last
+  // warp publishes what is next.
+  __device__ __forceinline__ void work_ahead(bool has) const {
+    const Tables tables = work_.small_tables();
+    const FragmentWork<A, Block> work = fragment_work(tables, nullptr);
+    if (ahead_) {
+      const unsigned board = units_.board(), groups = units_.groups();
+      const std::uint32_t size = has && units_.used() ? early_.size : 0;
+      const unsigned readers = work.readers(size >> 16, groups);
+      asm volatile("bar.sync %0, %1;" ::"r"(board_barrier + board), "r"(32 * groups) : "memory");
+      if (units_.group() < readers) {
+        asm volatile("bar.arrive %0, %1;" ::"n"(join_barrier), "r"(LaterWarps::threads()) : "memory");
+        work.read_board(board, size, units_.group(), readers);
+        return;
       }
     }
-    if (lane() != 0) return;
-    Block::set(s_.held.next, next);
-    Block::fence();
-    if (next == done) Block::set(s_.held.known, 1);
+    asm volatile("bar.sync %0, %1;" ::"n"(join_barrier), "r"(LaterWarps::threads()) : "memory");
+    if (!ahead_) {
+      if (decides()) publish(0, choose(0, true));
+      return;
+    }
+    // The warps of the boards have said what they hold.
+    bool same = false;
+    if (decides()) {
+      const std::uint32_t mark = Block::look(s_.held.mark[0]),
+                          of = lane() < warps() ? Block::look(s_.held.of_group[lane()]) : 0;
+      same = Block::agree(of == 0 || of == mark) && !Block::look(s_.held.by_line);
+    }
+    if (!Block::look(s_.held.by_line))
+      work.join_all(units_.board(), units_.group(), [&](unsigned b) { return groups_of(b); });
+    if (!decides()) return;
+    if (lane() == 0) s_.trace.built = device_time();
+    publish(0, !same ? choose(0, true, false) : is_expected() || !waits() ? held : again);
   }
-  __device__ __forceinline__ void work() const {
-    const Tables tables = work_.small_tables();
-    work_.fragment_work(tables, plane_, r_.options.window, nullptr).work(warp(), warps());
+  // What is next. wait: for an answer other than `held`. same: all warps hold the same, a frame of this
+  // number. One warp.
+  __device__ __forceinline__ Next choose(std::uint32_t frame, bool wait, bool same = true) const {
+    for (;;) {
+      if (!waits()) {
+        Block::fence();
+        if (!claimed_.usual) return none;
+        return ahead_ && same && work_.is_held(claimed_) && is_as_built(frame) ? done : line;
+      }
+      if (!same || !is_expected()) return again;
+      if (!wait) return held;
+    }
   }
-  // Drops the work on another frame. Visible after the next sync().
-  __device__ void forget() const {
-    std::uint32_t* const slot = work_.small_tables().slot;
-    for (std::uint32_t x = threadIdx.x - Block::idle; x < IndexedFragments<Block>::all; x += 32 * warps())
-      slot[x] = 0;
-    if (threadIdx.x == Block::idle) Block::set(s_.held.unusual, 0);
+  // Whether the held frame is the one that is expected next.
+  __device__ bool is_expected() const {
+    return contract::mailbox_mark(expected()) == Block::look(s_.held.mark[0]);
+  }
+  __device__ void publish(unsigned i, Next next) const {
+    if (lane() == 0) Block::set(s_.held.next[i], next);
+  }
+  __device__ FragmentWork<A, Block> fragment_work(const Tables& tables,
+                                                  const std::int16_t* conditions) const {
+    return work_.fragment_work(tables, workspace_.plane, r_.options.window, conditions);
+  }
+  // Whether the claimed frame is that number, and complete, as assumed before its event line came.
+  __device__ bool is_as_built(std::uint32_t frame) const {
+    return !Summed<A> || (claimed_.frame() == frame && !is_incomplete(claimed_.flags()));
+  }
+  __device__ Work frame_work(std::uint32_t frame, const std::int16_t* conditions) const {
+    Workspace<A> workspace = workspace_;
+    workspace.conditions = conditions;
+    if (!keeps_rings(r_, frame)) workspace.rings = nullptr;
+    return {algorithm_, r_.options, s_, workspace};
+  }
+  // Hands the events to the block, and for exact sums writes the answer.
+  __device__ __forceinline__ void answer(const BuiltFrame& built, const std::int16_t* conditions) const {
+    if (built.events == BuiltFrame::none) return;
+    bool answered = false;
+    if constexpr (Summed<A>) {
+      const std::uint32_t frame = claimed_.frame();
+      answered = work_.template answer<LaterWarps>(
+          frame_work(frame, conditions), built, frame, is_incomplete(claimed_.flags()),
+          [] { return device_time(); }, answer_lines(r_, claimed_.n(), claimed_.buffer()));
+    }
+    LaterWarps::one([&] {
+      s_.held.events = built.events;
+      s_.held.answered = answered;
+      claimed_.worked = 1;
+    });
   }
 
   const Resident& r_;
+  const A& algorithm_;
   const BufferWork<A, Block>& work_;
   FrameShared& s_;
-  const ClaimedEvent& claimed_;
-  const typename PlaneOf<A>::type* const plane_;
-  const bool works_;
+  ClaimedEvent& claimed_;
+  const Workspace<A>& workspace_;
+  OwnConditions& conditions_;
+  const bool ahead_;
   const ThreadUnits<Block> units_;
   std::uint64_t n_ = 0;
   Early early_;

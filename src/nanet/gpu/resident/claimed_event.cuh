@@ -18,9 +18,11 @@ struct ClaimedEvent {
   std::uint64_t passed, newest, lag, keep_from;  // of QueueState, read with the entry
   contract::LineWords line;                      // without a mailbox the words of the event alone
   std::uint32_t skipped;
-  std::uint32_t worked;          // a usual frame, whose fragments have been read and joined
+  std::uint32_t usual;           // a frame that FrameAhead takes
+  std::uint32_t worked;          // a usual frame, whose events are built
   trigger::ServiceTime service;  // of this block's frames
   std::uint32_t waiting;         // the first warp waits for the entry
+  std::uint64_t frontier, next;  // of QueueState, as the first warp has read them while it waits
   enum Found : std::uint32_t { event, again, over } found, confirmed;  // confirmed: result of the second read
 
   __device__ std::uint32_t type() const { return line.word[0] & 0xFF; }
@@ -36,6 +38,12 @@ struct ClaimedEvent {
            buffer() < r.shape.buffers;
   }
   __device__ std::uint32_t low_number() const { return line.word[6]; }
+  __device__ std::uint32_t mark() const { return contract::mailbox_mark(low_number()); }
+  // Of a board, in the event line.
+  __device__ std::uint32_t bytes(unsigned board) const { return line.bytes(board); }
+  __device__ std::uint32_t fragments(unsigned board) const {
+    return line.bytes(contract::index_boards + board);
+  }
   __device__ std::uint64_t n() const { return contract::unwrap_counter(low_number(), reference); }
 };
 
@@ -99,13 +107,19 @@ __device__ inline Sixteen take(const Resident& r, ClaimedEvent& out) {
   constexpr std::uint64_t polling_distance = 4;
   Sixteen part;
   std::int64_t offset;
-  std::uint64_t reference, passed, newest, lag, keep_from;
+  std::uint64_t reference, passed, newest, lag, keep_from, frontier = 0, next = 0;
   std::uint32_t ending;
   bool polling = false, stop = false;
   const contract::Poll poll = contract::wait_for_entry(
       [&] {
         for (;;) {
+          if (threadIdx.x == 0) {
+            *const_cast<volatile std::uint64_t*>(&out.next) = next;
+            *const_cast<volatile std::uint64_t*>(&out.frontier) = frontier;
+          }
           // Device memory is read before the entry, without a wait in between.
+          frontier = load_relaxed_device(&state.frontier);
+          next = load_relaxed_device(&state.next);
           ending = load_relaxed_device(&state.ending);
           offset = static_cast<std::int64_t>(load_relaxed_device(&state.offset));
           reference = load_relaxed_device(&state.reference);
@@ -114,7 +128,7 @@ __device__ inline Sixteen take(const Resident& r, ClaimedEvent& out) {
           lag = load_relaxed_device(&state.lag);
           keep_from = load_relaxed_device(&state.keep_from);
           if (polling || ending) break;
-          polling = k < load_relaxed_device(&state.frontier) + polling_distance;
+          polling = k < frontier + polling_distance;
           if (polling) break;
           __nanosleep(100);
         }

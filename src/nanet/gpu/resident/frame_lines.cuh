@@ -57,15 +57,9 @@ struct EarlyUnits {
   std::uint64_t n = 0;
   std::uint32_t had = 0;  // mask, see ThreadUnits
 };
-// Lines of a frame that takes no index.
-template <class Lines>
-struct WithoutIndex : Lines {
-  static constexpr bool indexes = false;
-};
 // Segments of a claimed frame in the mailbox, and their index.
 struct SegmentLines : FrameUnits {
   static constexpr bool prepared = true;  // FrameWork::begin() has run
-  static constexpr bool indexes = true;
   const ClaimedEvent& claimed;
   std::uint32_t lap, had, old;
 
@@ -107,6 +101,10 @@ struct SegmentLines : FrameUnits {
   }
 };
 
+// Whether results per event are kept: of packets, and of sampled frames.
+__device__ inline bool keeps_rings(const Resident& r, std::uint32_t frame) {
+  return !r.sizes.frame || frame % sample_every == 0;
+}
 // Answer's place in the mailbox.
 __device__ inline AnswerLines answer_lines(const Resident& r, std::uint64_t n, std::uint32_t buffer) {
   if (!r.mailbox.answers) return {};

@@ -13,6 +13,7 @@
 #include "nanet/gpu/resident/ahead.cuh"
 #include "nanet/gpu/resident/claimed_event.cuh"
 #include "nanet/gpu/resident/frame_lines.cuh"
+#include "nanet/gpu/resident/own_conditions.cuh"
 #include "nanet/gpu/resident/sampled.hpp"
 #include "nanet/gpu/resident/serving.cuh"
 #include "nanet/gpu/resident/slots_ahead.cuh"
@@ -21,14 +22,6 @@
 #include "nanet/trigger/account/physics.hpp"
 
 namespace nanet::gpu {
-
-// Conditions of a block, in shared memory.
-struct OwnConditions {
-  ConditionsTable table;
-  std::uint64_t from[conditions_kept];
-  std::uint64_t version, asked;  // version: of `from`; second: newest of the host
-  std::uint64_t number;          // number of `table`, plus one; 0: none
-};
 
 // Layout of a block's shared memory.
 template <class A>
@@ -134,32 +127,6 @@ __device__ void sample(const Resident& r, const Work& work, std::uint32_t frame,
   if (threadIdx.x == 0) store_release_system(&s.version, 2 * version + 2);
 }
 
-// Conditions of number n. All threads; one PCIe round trip, two more after a change.
-__device__ inline const std::int16_t* conditions_of(const Resident& r, std::uint64_t n, OwnConditions& own) {
-  if (!r.conditions) return nullptr;
-  if (threadIdx.x == 0) own.asked = load_acquire_system(&r.conditions->version);
-  __syncthreads();
-  const std::uint64_t version = own.asked;
-  if (version != own.version) {
-    if (threadIdx.x < conditions_kept)
-      own.from[threadIdx.x] = load_relaxed_system(&r.conditions->from[threadIdx.x]);
-    __syncthreads();
-    if (threadIdx.x == 0) own.version = version;
-  }
-  const std::uint64_t number = table_for(n, version, own.from);
-  if (own.number != number + 1) {
-    const auto* const from =
-        reinterpret_cast<const Sixteen*>(r.conditions->table[number % conditions_kept].t0);
-    auto* const to = reinterpret_cast<Sixteen*>(own.table.t0);
-    for (std::uint32_t i = threadIdx.x; i < sizeof(ConditionsTable) / sizeof(Sixteen); i += blockDim.x)
-      to[i] = load_relaxed_system(from + i);
-    __syncthreads();
-    if (threadIdx.x == 0) own.number = number + 1;
-  }
-  __syncthreads();
-  return own.table.t0;
-}
-
 // Copies words from shared to pinned memory, one word per thread.
 __device__ inline void put_words(void* to, const void* from, std::uint32_t words) {
   for (std::uint32_t i = threadIdx.x; i < words; i += blockDim.x)
@@ -193,11 +160,8 @@ struct BlockMemory {
     return w;
   }
 };
-__device__ inline bool keeps_rings(const Resident& r, std::uint32_t frame) {
-  return !r.sizes.frame || frame % sample_every == 0;
-}
 
-// A claimed frame by BufferWork::run(). after_usual: usual() has left it. All threads.
+// A claimed frame by BufferWork::run(). after_usual: FrameAhead has left it. All threads.
 template <bool merges, class A>
 __device__ __forceinline__ void process(const Resident& r, const A& algorithm, const SharedMemory<A>& shared,
                                         const ClaimedEvent& claimed, const EarlyUnits& early,
@@ -226,7 +190,7 @@ __device__ __forceinline__ void process(const Resident& r, const A& algorithm, c
       [&](const auto& payload, std::uint32_t of) {
         if (of % sample_every == 0) sample(r, payload, of, n, memory.rings);
       },
-      WithoutIndex<SegmentLines>{lines}, answer_lines(r, n, buffer), answered);
+      lines, answer_lines(r, n, buffer), answered);
 }
 // The same, not inlined: its many registers would make those of usual frames spill.
 template <class A>
@@ -262,11 +226,8 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
   bool ahead = false;  // events in slots are unpacked before the event line comes
   if constexpr (Summed<A> && !merges) ahead = slots_ahead_possible(r, algorithm);
   // Conditions are read once the event line is there.
-  const bool works_ahead = !r.conditions && is_whole(algorithm) && r.injection.kind == Injection::Kind::none;
-  // Whether the claimed event takes BufferWork::usual(). Whole warps.
-  const auto takes_index = [&] {
-    return is_whole(algorithm) && has_index(r, claimed, buffer_work.longest());
-  };
+  const bool indexes = is_whole(algorithm) && r.injection.kind == Injection::Kind::none;
+  const bool works_ahead = indexes && !r.conditions;
   std::uint32_t likely = ~std::uint32_t{0};  // units of the next frame, by the last one's size
   Sixteen half{}, again{};                   // in the first warp
   if (threadIdx.x == 0) claimed.service = {};
@@ -278,6 +239,8 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
     if (claim) {
       if (threadIdx.x == 0) {
         claimed.k = contract::DeviceAccess::fetch_add(r.state->claimed, 1);
+        claimed.worked = 0;
+        claimed.frontier = claimed.next = 0;
         claimed.waiting = 1;
       }
       __syncthreads();
@@ -293,10 +256,10 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
         }
       if constexpr (!merges)
         if (r.mailbox.input) {
-          FrameAhead<A> frame_ahead(r, buffer_work, frame_shared, claimed, shared.plane, works_ahead);
-          frame_ahead.run(others, likely, [&] {
-            return claimed.found == ClaimedEvent::event && !claimed.skipped && takes_index();
-          });
+          const Workspace<A> workspace = memory.workspace(true, nullptr);
+          FrameAhead<A> frame_ahead(r, algorithm, buffer_work, frame_shared, claimed, workspace,
+                                    *shared.conditions, works_ahead);
+          frame_ahead.run(others, likely);
           early = frame_ahead.early();
         }
     } else {
@@ -307,10 +270,16 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
         fill(r, claimed, half);
         if (threadIdx.x == 0) claimed.found = ClaimedEvent::event;
       }
-      // Before usual() and run(): nvcc 13.0 leaves thread 0 diverged at a barrier if they return early.
+      // Before run(): nvcc 13.0 leaves thread 0 diverged at a barrier if that returns early.
+      if (threadIdx.x == 0) claimed.skipped = claimed.found == ClaimedEvent::event && skips(r, claimed);
+      __syncwarp();
+      bool usual = false;
+      if constexpr (!merges)
+        usual = indexes && claimed.found == ClaimedEvent::event && !claimed.skipped &&
+                claimed.has_buffer(r) && has_index(r, claimed, buffer_work.longest());
       if (threadIdx.x == 0) {
-        claimed.skipped = claimed.found == ClaimedEvent::event && skips(r, claimed);
-        __threadfence_block();
+        claimed.usual = usual;
+        Block::fence();
         *const_cast<volatile std::uint32_t*>(&claimed.waiting) = 0;
       }
       __syncwarp();
@@ -322,16 +291,6 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
           __syncwarp();
         }
       if (threadIdx.x == 0 && claim && claimed.found == ClaimedEvent::event) announce(r, claimed);
-      // While the others work on the fragments.
-      bool worked = false;
-      if constexpr (!merges)
-        if (works_ahead && claimed.found == ClaimedEvent::event && !claimed.skipped &&
-            claimed.has_buffer(r) && !frame_shared.ahead && takes_index()) {
-          while (!Block::agree(Block::look(frame_shared.held.known) != 0)) continue;
-          __threadfence_block();
-          worked = buffer_work.is_held(SegmentLines(r, claimed, 0, {}));
-        }
-      if (threadIdx.x == 0) claimed.worked = worked;
     }
     __syncthreads();
     if (claimed.found == ClaimedEvent::over) return;
@@ -340,23 +299,30 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
     const std::uint32_t frame = claimed.frame();
     const std::uint64_t n = claimed.n();
     if (received) {
-      const bool worked = claimed.worked;
-      const std::int16_t* const conditions = worked ? nullptr : conditions_of(r, n, *shared.conditions);
       if (r.injection.kind != Injection::Kind::none && n >= r.injection.at) misbehave(r);
-      bool done = false;
+      bool worked = false;
+      if constexpr (!merges) worked = claimed.worked;
+      const std::int16_t* const conditions =
+          worked ? nullptr : conditions_of<Block>(r, n, *shared.conditions);
       if constexpr (merges) {
         process<true>(r, algorithm, shared, claimed, early, conditions, false);
+      } else if (worked) {
+        const Workspace<A> workspace = memory.workspace(keeps_rings(r, frame), nullptr);
+        FrameWork<A, Block> work(algorithm, r.options, frame_shared, workspace);
+        const std::int64_t offset = claimed.offset, seen = claimed.seen;
+        buffer_work.finish_built(
+            work, frame_shared.held.events, frame_shared.held.answered != 0, claimed.flags(), frame,
+            [offset] { return device_time() + offset; }, answer_lines(r, n, claimed.buffer()));
+        if constexpr (Summed<A>)
+          if (threadIdx.x == 0) {
+            // FrameAhead's times, some of them before the event line.
+            trigger::Trace& trace = frame_shared.trace;
+            trace.built = max(trace.built + offset, seen);
+            trace.reconstructed = max(trace.reconstructed + offset, seen);
+          }
       } else {
-        const bool usual = worked || (!works_ahead && !frame_shared.ahead && takes_index());
-        if (usual) {
-          const Workspace<A> workspace = memory.workspace(keeps_rings(r, frame), conditions);
-          FrameWork<A, Block> work(algorithm, r.options, frame_shared, workspace);
-          const std::int64_t offset = claimed.offset;
-          done = buffer_work.usual(
-              work, worked, claimed.flags(), frame, [offset] { return device_time() + offset; },
-              SegmentLines(r, claimed, 0, early), answer_lines(r, n, claimed.buffer()));
-        }
-        if (!done) process_other(r, algorithm, shared, claimed, early, conditions, usual);
+        const bool after_usual = !frame_shared.ahead && claimed.usual;
+        process_other(r, algorithm, shared, claimed, early, conditions, after_usual);
       }
     }
     const std::uint64_t k = claimed.k;
