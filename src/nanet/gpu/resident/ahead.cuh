@@ -36,7 +36,7 @@ class FrameAhead {
         units_(work.of(threadIdx.x)) {}
 
   // Until the first warp has the entry of the claimed event, and the events of its frame are built if it is a
-  // usual one (ClaimedEvent::usual). ClaimedEvent::worked then says so. likely: mask of units that are
+  // usual one (ClaimedEvent::usual). ClaimedEvent::worked is set then. likely: mask of units that are
   // worth a look; each look delays the first warp's. look: whether to look before the line comes. A unit's
   // own mark says that it is valid.
   __device__ __forceinline__ void run(bool look, std::uint32_t likely) {
@@ -157,7 +157,7 @@ class FrameAhead {
     return false;
   }
   // The warp's part of the work on the fragments of the expected frame; has: it has its units. Then the last
-  // warp publishes what is next.
+  // warp publishes the next step.
   __device__ __forceinline__ void work_ahead(bool has) const {
     const Tables tables = work_.small_tables();
     const FragmentWork<A, Block> work = fragment_work(tables, nullptr);
@@ -190,7 +190,7 @@ class FrameAhead {
     if (lane() == 0) s_.trace.built = device_time();
     publish(0, !same ? choose(0, true, false) : is_expected() || !waits() ? held : again);
   }
-  // What is next. wait: for an answer other than `held`. same: all warps hold the same, a frame of this
+  // Next step. wait: for an answer other than `held`. same: all warps hold the same, a frame of this
   // number. One warp.
   __device__ __forceinline__ Next choose(std::uint32_t frame, bool wait, bool same = true) const {
     for (;;) {
