@@ -288,8 +288,8 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
       if constexpr (Summed<A> && !merges)
         if (claim && ahead) {
           const SlotsCall<A> call = buffer_work.slots_call(shared.plane);
-          others = r.mailbox_in_gpu_memory ? unpack_ahead<A, false>(r, call, claimed)
-                                           : unpack_ahead<A, true>(r, call, claimed);
+          others = r.mailbox_in_gpu_memory ? unpack_ahead<A, false>(r, call, algorithm, claimed)
+                                           : unpack_ahead<A, true>(r, call, algorithm, claimed);
         }
       if constexpr (!merges)
         if (r.mailbox.input) {
@@ -317,7 +317,7 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
       if constexpr (Summed<A> && !merges)
         if (claim && ahead) {
           const std::uint32_t events =
-              answer_claimed(r, buffer_work.slots_call(shared.plane), algorithm, claimed, memory.rings);
+              answer_claimed(r, buffer_work.slots_call(shared.plane), claimed, memory.rings);
           if (threadIdx.x == 0) frame_shared.ahead = events;
           __syncwarp();
         }
