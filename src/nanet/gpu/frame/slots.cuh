@@ -19,6 +19,9 @@ __device__ inline T* at_shared(std::uint32_t address) {
   return static_cast<T*>(__cvta_shared_to_generic(address));
 }
 
+// Keeps a value in a register: the compiler would compute it again, from special registers, where it is used.
+__device__ __forceinline__ void keep_register(std::uint32_t& value) { asm("" : "+r"(value)); }
+
 // Unit of 16 B in shared memory, with a mark that tells whether it is there: one access stores or loads it,
 // so that no fence is needed between data and mark.
 struct SharedUnit {
@@ -80,6 +83,12 @@ struct SlotsCall {
     return at_shared<std::uint32_t>(pm)[most * e / 2 + i];
   }
   __device__ FrameShared& shared() const { return *at_shared<FrameShared>(frame_shared); }
+  // Keeps the addresses that are used before the answer.
+  __device__ void keep() {
+    const std::uint32_t distance = frame_shared - plane;
+    keep_register(frame_shared);
+    plane = frame_shared - distance;
+  }
 };
 
 // Header of a packet that process_slots() takes: bytes of a segment that hold this packet alone.
@@ -111,10 +120,9 @@ __device__ __forceinline__ std::uint32_t mean_of_slot(std::int32_t sum, std::uin
 
 // Sums over each half of a warp of the sums in its lanes, in all of them.
 template <Summed A>
-__device__ __forceinline__ EventSums<A> sum_halves(const typename A::WholeSums& sums) {
+__device__ __forceinline__ EventSums<A> sum_halves(const typename A::WholeSums& sums, unsigned lane) {
   static_assert(A::words == 8);
   constexpr unsigned all = ~0u;
-  const unsigned lane = threadIdx.x & 31;
   std::int32_t four[4], two[2];
   NANET_UNROLLED
   for (unsigned k = 0; k < 4; ++k) {
@@ -137,11 +145,11 @@ __device__ __forceinline__ EventSums<A> sum_halves(const typename A::WholeSums& 
 // be. What is stored is visible after a barrier. A whole warp.
 template <Summed A, class Publish>
 __device__ __forceinline__ void decide_slot(const SlotsCall<A>& call, const A& algorithm,
-                                            const trigger::DecisionOptions& decision, unsigned e, bool there,
-                                            std::uint32_t low, std::uint32_t high, std::uint32_t two,
+                                            const trigger::DecisionOptions& decision, unsigned lane,
+                                            unsigned e, bool there, std::uint32_t low, std::uint32_t high, std::uint32_t two,
                                             const Publish& publish) {
   constexpr unsigned all = ~0u;
-  const unsigned lane = threadIdx.x & 31, i = lane & 15;
+  const unsigned i = lane & 15;
   const auto* const pairs = A::pairs(at_shared<const typename PlaneOf<A>::type>(call.plane));
   const std::uint32_t time = (low & 0xFF) << 8 | (high & 0xFF), stored = high >> 8 & 0xFF;
   const bool first = 2 * i < stored, second = 2 * i + 1 < stored;
@@ -168,10 +176,10 @@ __device__ __forceinline__ void decide_slot(const SlotsCall<A>& call, const A& a
   NANET_UNROLLED
   for (unsigned x = 8; x > 0; x /= 2) late += __shfl_xor_sync(all, late, x);
   const unsigned unusual = __ballot_sync(all, careful) >> (lane & 16) & 0xFFFF;
-  const EventSums<A> total = sum_halves<A>(sums);
-  const float share = A::share(stored);
-  const std::uint32_t mean =
-      stored ? mean_of_slot(late + static_cast<std::int32_t>(stored * time), stored, share) : time;
+  const EventSums<A> total = sum_halves<A>(sums, lane);
+  const std::uint32_t some = stored ? stored : 1;  // without hits the fragment's time
+  const float share = A::share(some);
+  const std::uint32_t mean = mean_of_slot(late + static_cast<std::int32_t>(some * time), some, share);
   const bool truncated = (high >> 24 & 1) != 0 || (high >> 16 & 0xFF) > stored;
   const rich::Rings rings = algorithm.ring(total.moments(true), stored, share);
   std::uint32_t id = trigger::decide_event(stored, rings.ambiguous, truncated, decision);
@@ -320,7 +328,7 @@ __device__ __forceinline__ bool process_slots(const SlotsCall<A>& call, std::uin
     const std::uint32_t e = from + lane / 16;
     const bool there = e < call.events;
     const auto* const slot = at_shared<const std::uint32_t>(slots + fixed_slot_bytes * (there ? e : from));
-    decide_slot(call, algorithm, options.decision, e, there, slot[0], slot[1], slot[2 + lane % 16],
+    decide_slot(call, algorithm, options.decision, lane, e, there, slot[0], slot[1], slot[2 + lane % 16],
                 [&](const SlotResult& result) {
                   careful |= result.careful();
                   result.unit(0).put(s.slot_result[e]);

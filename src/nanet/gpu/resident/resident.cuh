@@ -260,7 +260,7 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
   BufferWork<A, Block, merges> buffer_work = memory.work();
   const bool first_warp = threadIdx.x < 32;
   bool ahead = false;  // events in slots are unpacked before the event line comes
-  if constexpr (Summed<A> && !merges) ahead = slots_ahead_possible(r, algorithm);
+  if constexpr (Summed<A> && !merges) ahead = __all_sync(~0u, slots_ahead_possible(r, algorithm));
   // Conditions are read once the event line is there.
   const bool works_ahead = !r.conditions && is_whole(algorithm) && r.injection.kind == Injection::Kind::none;
   // Whether the claimed event takes BufferWork::usual(). Whole warps.
@@ -300,27 +300,38 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
           early = frame_ahead.early();
         }
     } else {
-      if (claim) {
-        half = take(r, claimed);
-      } else {
-        half = again;
+      TakenEntry taken{};
+      if (claim) taken = take(r, claimed);
+      const auto hand_over = [&] {
+        half = claim ? taken.part : again;
         fill(r, claimed, half);
-        if (threadIdx.x == 0) claimed.found = ClaimedEvent::event;
-      }
-      // Before usual() and run(): nvcc 13.0 leaves thread 0 diverged at a barrier if they return early.
-      if (threadIdx.x == 0) {
-        claimed.skipped = claimed.found == ClaimedEvent::event && skips(r, claimed);
-        __threadfence_block();
-        *const_cast<volatile std::uint32_t*>(&claimed.waiting) = 0;
-      }
-      __syncwarp();
+        if (threadIdx.x == 0 && !claim) claimed.found = ClaimedEvent::event;
+        // Before usual() and run(): nvcc 13.0 leaves thread 0 diverged at a barrier if they return early.
+        if (threadIdx.x == 0) {
+          claimed.skipped = claimed.found == ClaimedEvent::event && skips(r, claimed);
+          __threadfence_block();
+          *const_cast<volatile std::uint32_t*>(&claimed.waiting) = 0;
+        }
+        __syncwarp();
+      };
+      bool answers = false, expected = false;  // events in slots; those of the number that the others expect
+      SlotsFrame slots;
       if constexpr (Summed<A> && !merges)
         if (claim && ahead) {
+          slots = slots_frame(r, taken);
+          answers = slots.bytes != 0;
+          expected = answers && slots_expected(r, frame_shared, slots);
+        }
+      if (!expected) hand_over();
+      if constexpr (Summed<A> && !merges) {
+        if (answers && (expected || !claimed.skipped)) {
           const std::uint32_t events =
-              answer_claimed(r, buffer_work.slots_call(shared.plane), claimed, memory.rings);
+              answer_ahead(r, buffer_work.slots_call(shared.plane), slots, memory.rings);
           if (threadIdx.x == 0) frame_shared.ahead = events;
           __syncwarp();
         }
+      }
+      if (expected) hand_over();
       if (threadIdx.x == 0 && claim && claimed.found == ClaimedEvent::event) announce(r, claimed);
       // While the others work on the fragments.
       bool worked = false;

@@ -10,6 +10,14 @@
 
 namespace nanet::gpu {
 
+// Whether a claimed frame's packet may be decided ahead.
+__device__ inline bool may_be_ahead(const Resident& r, const ClaimedEvent& claimed) {
+  const std::uint32_t bytes = claimed.line.bytes(0);
+  return claimed.found == ClaimedEvent::event && !claimed.skipped && claimed.has_buffer(r) &&
+         (claimed.line.flags() & contract::EventLine::segments) && contract::mailbox_mark(claimed.n()) != 0 &&
+         bytes >= wire::mgp::header_bytes + fixed_slot_bytes && bytes <= r.mailbox.shape.segment_bytes;
+}
+
 // What a warp has of the number that was expected, before the event line came.
 struct EarlySlots {
   std::uint64_t n = ~std::uint64_t{0};
@@ -47,59 +55,64 @@ class SlotsAhead {
         algorithm_(algorithm),
         first_(threadIdx.x / 32 - 1),
         step_(blockDim.x / 32 - 2),
-        lane_(threadIdx.x & 31u) {}
+        lane_(threadIdx.x & 31u) {
+    call_.keep();
+    keep_register(lane_);
+  }
 
   // Whether all packets of slots can be decided. The same in all threads and for all frames.
   __device__ static bool possible() {
     return eight * most_pairs * (blockDim.x / 32 - 2) >= of_slot * most_slots + 2;
   }
 
-  // Decides events of the expected frames until the first warp has the entry, or a packet has no slots.
-  __device__ __forceinline__ EarlySlots await(const ClaimedEvent& claimed) {
+  // Decides events of the expected frames until the first warp hands over its entry, then those of its frame
+  // that are still missing. Returns early, as does the other warps' call, if the packet has no slots.
+  __device__ __forceinline__ EarlySlots run(const ClaimedEvent& claimed) {
     FrameShared& s = call_.shared();
     EarlySlots early;
     if (first_ == step_) {
       follow(claimed);
       return early;
     }
+    bool settles = false;  // the frame is the claimed one
+    unsigned looks = 0;
     limit(r_.mailbox.shape.segment_bytes);
-    const std::uint32_t most = events_;
+    start(early);
     forget();
     BoardUnits board{nullptr, 0};
     for (;;) {
-      const bool looks = board.mark != 0 && unfinished(early);
+      const bool loads = board.mark != 0 && unfinished(early);
       Units units;
-      if (looks) units = load(board, early);
+      if (loads) units = load(board, early);
       // While the units are on their way.
-      const bool waiting = waits(claimed);
-      const std::uint64_t next =
-          __shfl_sync(all, *const_cast<const volatile std::uint64_t*>(&s.expected), 0);
-      if (looks && !take(units, board.mark, early)) {
-        early.other = true;
+      const bool waiting = !settles && waits(claimed);
+      const std::uint64_t next = __shfl_sync(all, *const_cast<const volatile std::uint64_t*>(&s.expected), 0);
+      if (loads && !take(units, board.mark, early)) {
+        if (lane_ == 0) Block::set(s.not_ahead, 1);
+        early.other = !settles;
         return early;
       }
-      if (!waiting) return early;
-      if (next != early.n) {
+      if (settles) {
+        if (!unfinished(early) || ++looks == contract::most_unit_reads) return early;
+        if (__any_sync(all, Block::look(s.not_ahead) != 0)) return early;
+      } else if (!waiting) {
+        settles = true;
+        __threadfence_block();
+        if (!may_be_ahead(r_, claimed)) return early;
+        const FrameUnits frame{r_, claimed.n()};
+        if (early.n != frame.n) early = {frame.n};
+        board = frame.board(0);
+        early.headed = false;
+        limit(claimed.line.bytes(0));
+        start(early);
+      } else if (next != early.n) {
         early = {next};
-        events_ = most;
         board = FrameUnits{r_, next}.board(0);
-      } else if (!looks) {  // the event line or the next number is awaited
+        limit(r_.mailbox.shape.segment_bytes);
+        start(early);
+      } else if (!loads) {  // the event line or the next number is awaited
         __nanosleep(20);
       }
-    }
-  }
-
-  // Decides the events of the claimed frame that are still missing. bytes: of the segment.
-  __device__ __forceinline__ void settle(const FrameUnits& frame, EarlySlots early, std::uint32_t bytes) {
-    if (first_ == step_) return;
-    if (early.n != frame.n) early = {frame.n};
-    early.headed = false;
-    limit(bytes);
-    const BoardUnits board = frame.board(0);
-    for (unsigned looks = 0; unfinished(early) && looks < contract::most_unit_reads; ++looks) {
-      if (__any_sync(all, Block::look(call_.shared().not_ahead) != 0)) return;
-      const Units units = load(board, early);
-      if (!take(units, board.mark, early)) return;
     }
   }
 
@@ -136,22 +149,23 @@ class SlotsAhead {
     const std::uint32_t from = first_unit(j), p = from > last ? (from - last + units - 1) / units : 0;
     return units * p + last < from + eight ? 2 * p : most_slots;
   }
-  __device__ bool copies(const EarlySlots& early) const {
-    return lane_ < eight * most_pairs && !early.copied && own_unit() <= of_slot * events_ + 1;
-  }
-  __device__ std::uint32_t pair_of(EarlySlots& early) const {
+  // Goes on to the next pair of the packet.
+  __device__ void start(EarlySlots& early) {
     while (early.pairs < most_pairs && pair(early.pairs) >= events_) ++early.pairs;
-    return pair(early.pairs);
-  }
-  // Other warps need the units that this one copies, and the first one the header.
-  __device__ bool unfinished(EarlySlots& early) const {
-    return pair_of(early) < events_ || !early.headed || (staged && __any_sync(all, copies(early)));
+    from_ = pair(early.pairs);
   }
   // Wants events that fit in a segment of these bytes.
   __device__ void limit(std::uint32_t bytes) {
     constexpr std::uint32_t header = wire::mgp::header_bytes;
     const std::uint32_t fit = bytes < header ? 0 : (bytes - header) / fixed_slot_bytes;
     events_ = fit < most_slots ? fit : most_slots;
+  }
+  __device__ bool copies(const EarlySlots& early) const {
+    return lane_ < eight * most_pairs && !early.copied && own_unit() <= of_slot * events_ + 1;
+  }
+  // Other warps need the units that this one copies, and the first one the header.
+  __device__ bool unfinished(const EarlySlots& early) const {
+    return from_ < events_ || !early.headed || (staged && __any_sync(all, copies(early)));
   }
   __device__ bool publishes() const { return !staged && first_ == step_ - 1; }
   // Removes the marks of an earlier use, which may have been of the same number.
@@ -175,13 +189,17 @@ class SlotsAhead {
     return {{unit.word[0], unit.word[1], unit.word[2]}, unit.word[3]};
   }
   // Loads the units of the warp's pair once.
-  __device__ __forceinline__ Units load(const BoardUnits& board, EarlySlots& early) const {
+  __device__ __forceinline__ Units load(const BoardUnits& board, EarlySlots& early) {
     FrameShared& s = call_.shared();
-    const std::uint32_t e = pair_of(early) + lane_ / 16;
-    const std::uint32_t opening = of_slot * e + 1, hits = opening + 1 + lane_ % 16 / 3;
     Units units;
     if constexpr (staged) {
-      if (copies(early)) {
+      // While the packet arrives, the header comes first: it says which units do not.
+      if (!early.headed) {
+        units.head = SharedUnit::look(s.slot_unit[0]);
+        if (__all_sync(all, units.head.mark == board.mark)) read_header(units.head, early);
+      }
+      const bool begun = __any_sync(all, early.copied) && first_ != 0;
+      if (copies(early) && (early.headed || !begun)) {
         const SharedUnit unit = loaded(board, own_unit());
         if (unit.mark == board.mark) {
           unit.put(s.slot_unit[own_unit()]);
@@ -190,33 +208,38 @@ class SlotsAhead {
       }
       __syncwarp();
       units.head = SharedUnit::look(s.slot_unit[0]);
-      if (e < events_) {
-        units.opening = SharedUnit::look(s.slot_unit[opening]);
-        units.hits = SharedUnit::look(s.slot_unit[hits]);
-      }
     } else {
       units.head = loaded(board, 0);
-      if (e < events_) {
-        units.opening = loaded(board, opening);
-        units.hits = loaded(board, hits);
-      }
+    }
+    const std::uint32_t e = from_ + lane_ / 16;
+    if (e >= events_) return units;
+    const std::uint32_t opening = of_slot * e + 1, hits = opening + 1 + lane_ % 16 / 3;
+    if constexpr (staged) {
+      units.opening = SharedUnit::look(s.slot_unit[opening]);
+      units.hits = SharedUnit::look(s.slot_unit[hits]);
+    } else {
+      units.opening = loaded(board, opening);
+      units.hits = loaded(board, hits);
     }
     return units;
   }
   // Decides the pair if its units are there. Returns false if the packet has no slots.
   __device__ __forceinline__ bool take(const Units& units, std::uint32_t mark, EarlySlots& early) {
     FrameShared& s = call_.shared();
-    const std::uint32_t from = pair_of(early), e = from + lane_ / 16;
     const unsigned there = __ballot_sync(all, units.opening.mark == mark && units.hits.mark == mark);
-    const std::uint32_t word = units.head.word[0], sizes = units.head.word[1], said = sizes >> 16 & 0xFF;
     const bool headed = __all_sync(all, units.head.mark == mark) != 0;
-    if (headed && publishes() && lane_ == 0) units.head.put(s.slot_unit[0]);
-    const bool alone = (there & 0xFFFF) == 0xFFFF && (events_ == from + 1 || (headed && said == from + 1));
-    if (there == all || alone) {
-      const std::uint32_t of = lane_ % 16 % 3;
-      const std::uint32_t two = of == 0 ? units.hits.word[0] : of == 1 ? units.hits.word[1] : units.hits.word[2];
+    if (publishes() && headed && lane_ == 0) units.head.put(s.slot_unit[0]);
+    bool takes = there == all;
+    if (!takes && (there & 0xFFFF) == 0xFFFF)  // a last event without a second
+      takes = from_ + 1 == events_ || (headed && from_ + 1 == (units.head.word[1] >> 16 & 0xFF));
+    if (takes) {
+      const std::uint32_t of = lane_ % 16 % 3, e = from_ + lane_ / 16;
+      const std::uint32_t two = of == 0   ? units.hits.word[0]
+                                : of == 1 ? units.hits.word[1]
+                                          : units.hits.word[2];
       const bool is = there >> lane_ & 1;
-      decide_slot(call_, algorithm_, r_.options.decision, e, is, units.opening.word[1], units.opening.word[2], two,
+      decide_slot(call_, algorithm_, r_.options.decision, lane_, e, is, units.opening.word[1],
+                  units.opening.word[2], two,
                   [&](const SlotResult& result) { result.unit(mark).put(s.slot_result[e]); });
       __syncwarp();
       if (is && lane_ % 16 == 0) {
@@ -224,25 +247,26 @@ class SlotsAhead {
         Block::set(s.stored[e], mark);
       }
       ++early.pairs;
+      start(early);
     }
-    if (!headed || early.headed) return true;
-    early.headed = true;
-    if (!(word >> 28 & 1)) {
-      if (lane_ == 0) Block::set(s.not_ahead, 1);
-      return false;
-    }
-    const std::uint32_t events_before = events_;
+    return !headed || early.headed || read_header(units.head, early);
+  }
+  // Drops what the header excludes. Returns false if the packet has no slots.
+  __device__ bool read_header(const SharedUnit& head, EarlySlots& early) {
+    const std::uint32_t sizes = head.word[1], said = sizes >> 16 & 0xFF, before = events_;
     limit(sizes & 0xFFFF);
     if (said < events_) events_ = said;
-    if (events_before < events_) events_ = events_before;
-    return true;
+    if (before < events_) events_ = before;
+    early.headed = true;
+    start(early);
+    return head.word[0] >> 28 & 1;
   }
 
   const Resident& r_;
-  const SlotsCall<A>& call_;
+  SlotsCall<A> call_;
   const A& algorithm_;
-  unsigned first_, step_, lane_;
-  std::uint32_t events_ = 0;
+  std::uint32_t first_, step_, lane_;
+  std::uint32_t events_ = 0, from_ = most_slots;  // from_: first event of the pair; at least events_: none
 };
 
 // Whether the kernel's frames may be decided ahead. The same in all threads and for all frames.
@@ -251,72 +275,84 @@ __device__ bool slots_ahead_possible(const Resident& r, const A& algorithm) {
   return r.mailbox.input && r.sizes.frame && r.sizes.boards == 1 && !r.conditions && algorithm.whole &&
          r.injection.kind == Injection::Kind::none && SlotsAhead<A, true>::possible();
 }
-
-// Answers the claimed frame from the events that the other warps decide. Returns their number; 0: the packet
-// takes another way. First warp; bytes: of the segment.
-template <Summed A, class Clock>
-__device__ __forceinline__ std::uint32_t answer_ahead(SlotsCall<A> call, const FrameOptions& options,
-                                                      std::uint32_t bytes, std::uint32_t mark,
-                                                      const Clock& clock) {
-  constexpr unsigned all = ~0u;
-  const unsigned lane = threadIdx.x & 31;
-  FrameShared& s = call.shared();
-  SharedUnit unit;
-  bool there = false;
-  NANET_ROLLED
-  for (unsigned looks = 0; looks < contract::most_unit_reads; ++looks) {
-    const SharedUnit head = SharedUnit::look(s.slot_unit[0]);
-    unit = SharedUnit::look(s.slot_result[lane]);
-    const bool other = Block::look(s.not_ahead) != 0;
-    call.events = head.mark == mark ? SlotsHeader(head.word[0], head.word[1], bytes).events : 0;
-    there = __all_sync(all, head.mark == mark && (lane >= call.events || unit.mark == mark)) != 0;
-    if (there || __any_sync(all, other)) break;
-  }
-  const SlotResult result(unit);
-  if (!there || call.events == 0 || __any_sync(all, lane < call.events && result.careful())) return 0;
-  answer_slots(
-      call, result, options,
-      [&] {
-        while (!__all_sync(all, lane >= call.events || Block::look(s.stored[lane]) == mark)) continue;
-        __threadfence_block();
-      },
-      clock);
-  return call.events;
-}
-
-// Whether a claimed frame's packet may be decided ahead.
-__device__ inline bool may_be_ahead(const Resident& r, const ClaimedEvent& claimed) {
-  const std::uint32_t bytes = claimed.line.bytes(0);
-  return claimed.found == ClaimedEvent::event && !claimed.skipped && claimed.has_buffer(r) &&
-         (claimed.line.flags() & contract::EventLine::segments) && contract::mailbox_mark(claimed.n()) != 0 &&
-         bytes >= wire::mgp::header_bytes + fixed_slot_bytes && bytes <= r.mailbox.shape.segment_bytes;
-}
 // Decides events of the expected and of the claimed frame. All warps but the first. Returns true if the
 // packet has no slots.
 template <Summed A, bool staged>
 __device__ __forceinline__ bool unpack_ahead(const Resident& r, const SlotsCall<A>& call, const A& algorithm,
                                              const ClaimedEvent& claimed) {
-  SlotsAhead<A, staged> slots(r, call, algorithm);
-  const EarlySlots early = slots.await(claimed);
-  if (early.other) return true;
-  __threadfence_block();
-  if (may_be_ahead(r, claimed))
-    slots.settle(FrameUnits{r, claimed.n()}, early, claimed.line.bytes(0));
-  return false;
+  return SlotsAhead<A, staged>(r, call, algorithm).run(claimed).other;
 }
-// Answers such a frame, beside unpack_ahead(). Returns the number of its events; 0: the packet takes
-// another way. First warp.
+
+// Frame whose packet may be decided ahead, by its event line.
+struct SlotsFrame {
+  std::uint32_t bytes = 0;  // of the segment; 0: it may not
+  std::uint32_t mark = 0, frame = 0, buffer = 0, flags = 0;
+  std::int64_t offset = 0;
+};
+// First warp.
+__device__ inline SlotsFrame slots_frame(const Resident& r, const TakenEntry& taken) {
+  using contract::EventLine;
+  const std::uint32_t first = taken.word(0), bytes = taken.word(offsetof(EventLine, bytes) / 4) & 0xFFFF,
+                      flags = taken.word(offsetof(EventLine, flags) / 4);
+  SlotsFrame f;
+  f.buffer = taken.word(1);
+  f.frame = taken.word(3);
+  f.mark = contract::mailbox_mark(taken.word(6));
+  f.flags = first >> 16;
+  f.offset = taken.offset;
+  const bool may = taken.found &&
+                   (first & 0xFF) == static_cast<std::uint32_t>(contract::EventType::receive_done) &&
+                   f.buffer < r.shape.buffers && (flags & EventLine::segments) && f.mark != 0 &&
+                   bytes >= wire::mgp::header_bytes + fixed_slot_bytes &&
+                   bytes <= r.mailbox.shape.segment_bytes;
+  f.bytes = may ? bytes : 0;
+  return f;
+}
+// Whether the other warps decide it before they know of the event line, and it is not skipped.
+__device__ inline bool slots_expected(const Resident& r, const FrameShared& s, const SlotsFrame& f) {
+  const std::uint64_t n = *const_cast<const volatile std::uint64_t*>(&s.expected);
+  return r.shedder.deadline <= 0 && __all_sync(~0u, contract::mailbox_mark(n) == f.mark);
+}
+// Answers it from the events that the other warps decide. Returns their number; 0: the packet takes another
+// way. First warp.
 template <Summed A>
-__device__ __forceinline__ std::uint32_t answer_claimed(const Resident& r, SlotsCall<A> call,
-                                                        const ClaimedEvent& claimed, rich::Rings* rings) {
-  if (!may_be_ahead(r, claimed)) return 0;
-  const std::int64_t offset = claimed.offset;
-  call.frame = claimed.frame();
-  call.incomplete = is_incomplete(claimed.flags());
+__device__ __forceinline__ std::uint32_t answer_ahead(const Resident& r, SlotsCall<A> call,
+                                                      const SlotsFrame& f, rich::Rings* rings) {
+  constexpr unsigned all = ~0u;
+  const unsigned lane = threadIdx.x & 31;
+  FrameShared& s = call.shared();
+  call.frame = f.frame;
+  call.incomplete = is_incomplete(static_cast<std::uint16_t>(f.flags));
   call.rings = call.frame % sample_every == 0 ? rings : nullptr;
-  call.answer = answer_lines(r, claimed.n(), claimed.buffer());
-  return answer_ahead(call, r.options, claimed.line.bytes(0), contract::mailbox_mark(claimed.n()),
-                      [offset] { return device_time() + offset; });
+  if (r.mailbox.answers)
+    call.answer = {reinterpret_cast<Sixteen*>(r.mailbox.answers + contract::answer_line_bytes * std::size_t{f.buffer}),
+                   f.mark};
+  unsigned looks = contract::most_unit_reads;
+  SharedUnit head, unit;
+  bool there = false;
+  NANET_ROLLED
+  while (!there && --looks) {
+    head = SharedUnit::look(s.slot_unit[0]);
+    there = __all_sync(all, head.mark == f.mark) != 0;
+  }
+  if (!there) return 0;
+  call.events = SlotsHeader(head.word[0], head.word[1], f.bytes).events;
+  if (call.events == 0) return 0;
+  const bool is = lane < call.events;
+  do {
+    unit = SharedUnit::look(s.slot_result[lane]);
+    there = __all_sync(all, !is || unit.mark == f.mark) != 0;
+  } while (!there && --looks);
+  const SlotResult result(unit);
+  if (__any_sync(all, !there || (is && result.careful()))) return 0;
+  answer_slots(
+      call, result, r.options,
+      [&] {
+        while (!__all_sync(all, !is || Block::look(s.stored[lane]) == f.mark)) continue;
+        __threadfence_block();
+      },
+      [&] { return device_time() + f.offset; });
+  return call.events;
 }
 
 }  // namespace nanet::gpu
