@@ -20,7 +20,9 @@ __device__ inline T* at_shared(std::uint32_t address) {
 }
 
 // Keeps a value in a register: the compiler would compute it again, from special registers, where it is used.
-__device__ __forceinline__ void keep_register(std::uint32_t& value) { asm("" : "+r"(value)); }
+__device__ __forceinline__ void keep_register(std::uint32_t& value) {
+  asm("" : "+r"(value));
+}
 
 // Unit of 16 B in shared memory, with a mark that tells whether it is there: one access stores or loads it,
 // so that no fence is needed between data and mark.
@@ -51,7 +53,7 @@ struct SlotResult {
   std::uint32_t word = 0;  // of the answer: primitive and time; primitive 0: too few hits
   std::uint32_t rest = 0;  // time of its fragment, number of rings, whether it needs the careful way
 
-  __device__ SlotResult() = default;
+  SlotResult() = default;
   __device__ SlotResult(std::uint32_t id, std::uint32_t time, std::uint32_t opened, std::uint32_t rings,
                         bool careful)
       : word(id << 16 | time), rest(opened | rings << 16 | static_cast<std::uint32_t>(careful) << 31) {}
@@ -68,7 +70,7 @@ struct SlotResult {
 // Arguments; addresses are of shared memory: of Tables, of the table and of FrameShared.
 template <class A>
 struct SlotsCall {
-  static constexpr unsigned most = most_slots;  // events
+  static constexpr unsigned most = most_slots;                                         // events
   std::uint32_t found = 0, pm = 0, event = 0, order = 0, frame_shared = 0, plane = 0;  // found: rings
   const std::int16_t* conditions = nullptr;  // in any memory; null: none
   std::uint32_t events = 0, frame = 0, incomplete = 0;
@@ -146,8 +148,8 @@ __device__ __forceinline__ EventSums<A> sum_halves(const typename A::WholeSums& 
 template <Summed A, class Publish>
 __device__ __forceinline__ void decide_slot(const SlotsCall<A>& call, const A& algorithm,
                                             const trigger::DecisionOptions& decision, unsigned lane,
-                                            unsigned e, bool there, std::uint32_t low, std::uint32_t high, std::uint32_t two,
-                                            const Publish& publish) {
+                                            unsigned e, bool there, std::uint32_t low, std::uint32_t high,
+                                            std::uint32_t two, const Publish& publish) {
   constexpr unsigned all = ~0u;
   const unsigned i = lane & 15;
   const auto* const pairs = A::pairs(at_shared<const typename PlaneOf<A>::type>(call.plane));
@@ -159,7 +161,8 @@ __device__ __forceinline__ void decide_slot(const SlotsCall<A>& call, const A& a
   sums.add(first ? pairs[a] : 0);
   sums.add(second ? pairs[b] : 0);
   const std::uint32_t before = __shfl_up_sync(all, b, 1);
-  bool careful = (first && (a >= pm_count || (i > 0 && a <= before))) || (second && (b >= pm_count || b <= a));
+  bool careful =
+      (first && (a >= pm_count || (i > 0 && a <= before))) || (second && (b >= pm_count || b <= a));
   std::int32_t late = ((static_cast<std::int16_t>(hits) >> 11) + (static_cast<std::int32_t>(hits) >> 27)) * 4;
   if (call.conditions) {
     if (first) {
@@ -227,10 +230,11 @@ __device__ __forceinline__ void write_ordered(const AnswerLines& answer, std::ui
   if (lane * per_unit < per_unit * first + primitives) answer.store(lane, unit[0], unit[1], unit[2]);
 }
 
-// Orders the decided events, a lane each, and writes the answer. settle(): called before what decide_slot() has
-// stored is read. One warp.
+// Orders the decided events, a lane each, and writes the answer. Returns false, without
+// effect, if one needs the careful way. settle(): called before what decide_slot() has stored is read. One
+// warp.
 template <Summed A, class Settle, class Clock>
-__device__ __forceinline__ void answer_slots(const SlotsCall<A>& call, SlotResult result,
+__device__ __forceinline__ bool answer_slots(const SlotsCall<A>& call, SlotResult result,
                                              const FrameOptions& options, const Settle& settle,
                                              const Clock& clock) {
   constexpr unsigned all = ~0u, most = SlotsCall<A>::most;
@@ -241,17 +245,18 @@ __device__ __forceinline__ void answer_slots(const SlotsCall<A>& call, SlotResul
   const bool is = lane < n;
   const std::int64_t built = clock();
   if (!is) result = {};
-  if (call.incomplete && result.id())
-    result.word |= std::uint32_t{trigger::primitive_bit::incomplete} << 16;
-  const std::uint32_t head = options.source << 24 | (call.frame & 0xFFFFFF);
+  if (call.incomplete && result.id()) result.word |= std::uint32_t{trigger::primitive_bit::incomplete} << 16;
   // The usual case: every event gives a primitive, and both times are in order.
   SlotResult earlier;
   earlier.word = __shfl_up_sync(all, result.word, 1);
   earlier.rest = __shfl_up_sync(all, result.rest, 1);
-  const bool fits = result.id() && (lane == 0 || (earlier.time() <= result.time() &&
-                                                  earlier.opened() <= result.opened()));
+  const bool fits =
+      (result.id() != 0) & !result.careful() &
+      ((lane == 0) | ((earlier.time() <= result.time()) & (earlier.opened() <= result.opened())));
   const bool usual = __all_sync(all, !is || fits) && !options.downscaling;
-  if (usual) write_ordered(call.answer, head, n, call.frame, result.word);
+  if (usual)
+    write_ordered(call.answer, options.source << 24 | (call.frame & 0xFFFFFF), n, call.frame, result.word);
+  if (!usual && __any_sync(all, result.careful())) return false;
 
   const auto with_ring = static_cast<std::uint32_t>(__popc(__ballot_sync(all, result.has_ring())));
   const auto below = static_cast<std::uint32_t>(__popc(__ballot_sync(all, is && !result.id())));
@@ -290,7 +295,7 @@ __device__ __forceinline__ void answer_slots(const SlotsCall<A>& call, SlotResul
     s.primitives = primitives;
     s.stamp = call.frame;
     if (primitives) s.packet[header] = call.frame & 0xFFFFFF;
-    s.packet[0] = head;
+    s.packet[0] = options.source << 24 | (call.frame & 0xFFFFFF);
     s.packet[1] = primitives << 16 | 4 * words;
   }
   __syncwarp();
@@ -313,6 +318,7 @@ __device__ __forceinline__ void answer_slots(const SlotsCall<A>& call, SlotResul
     if (is && call.rings) call.rings[lane] = call.found_in(source);
   }
   __syncwarp();
+  return true;
 }
 
 // The bytes in shared memory, from the first slot at `slots`. All threads. Returns false, without effect on

@@ -91,7 +91,7 @@ struct FrameShared {
   std::uint32_t careful;        // an event of an indexed frame needs the careful way
   HeldFrame held;
   std::uint32_t built, large;  // number of finished events, and whether the large tables hold them
-  // Packet with events in slots that is decided before the event line comes (resident/slots_ahead.cuh): its
+  // Packet with events in slots, decided before the event line comes (resident/slots_ahead.cuh): its
   // units and what its events give (SlotResult), each with the mark of its number; marks of events that have
   // been stored; whether the packet has no slots; events answered.
   alignas(16) std::uint32_t slot_unit[slot_units][4], slot_result[most_slots][4];

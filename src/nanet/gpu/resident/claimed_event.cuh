@@ -118,20 +118,20 @@ __device__ inline TakenEntry take(const Resident& r, ClaimedEvent& out) {
   bool polling = false, stop = false;
   const contract::Poll poll = contract::wait_for_entry(
       [&] {
-        for (;;) {
-          // Device memory is read before the entry, without a wait in between.
+        for (; !polling; __nanosleep(100)) {
           ending = load_relaxed_device(&state.ending);
-          offset = static_cast<std::int64_t>(load_relaxed_device(&state.offset));
-          reference = load_relaxed_device(&state.reference);
-          passed = load_relaxed_device(&state.passed);
-          newest = load_relaxed_device(&state.newest);
-          lag = load_relaxed_device(&state.lag);
-          keep_from = load_relaxed_device(&state.keep_from);
-          if (polling || ending) break;
+          if (ending) break;
           polling = k < load_relaxed_device(&state.frontier) + polling_distance;
           if (polling) break;
-          __nanosleep(100);
         }
+        // Device memory is read before the entry, without a wait in between.
+        ending = load_relaxed_device(&state.ending);
+        offset = static_cast<std::int64_t>(load_relaxed_device(&state.offset));
+        reference = load_relaxed_device(&state.reference);
+        passed = load_relaxed_device(&state.passed);
+        newest = load_relaxed_device(&state.newest);
+        lag = load_relaxed_device(&state.lag);
+        keep_from = load_relaxed_device(&state.keep_from);
         return stop;
       },
       [&] {

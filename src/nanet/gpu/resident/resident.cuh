@@ -259,7 +259,7 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
   const BlockMemory<A, merges> memory(r, shared);
   BufferWork<A, Block, merges> buffer_work = memory.work();
   const bool first_warp = threadIdx.x < 32;
-  bool ahead = false;  // events in slots are unpacked before the event line comes
+  bool ahead = false;  // events in slots are decided before the event line comes
   if constexpr (Summed<A> && !merges) ahead = __all_sync(~0u, slots_ahead_possible(r, algorithm));
   // Conditions are read once the event line is there.
   const bool works_ahead = !r.conditions && is_whole(algorithm) && r.injection.kind == Injection::Kind::none;
@@ -288,8 +288,8 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
       if constexpr (Summed<A> && !merges)
         if (claim && ahead) {
           const SlotsCall<A> call = buffer_work.slots_call(shared.plane);
-          others = r.mailbox_in_gpu_memory ? unpack_ahead<A, false>(r, call, algorithm, claimed)
-                                           : unpack_ahead<A, true>(r, call, algorithm, claimed);
+          others = r.mailbox_in_gpu_memory ? decide_ahead<A, false>(r, call, algorithm, claimed)
+                                           : decide_ahead<A, true>(r, call, algorithm, claimed);
         }
       if constexpr (!merges)
         if (r.mailbox.input) {
@@ -314,23 +314,21 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
         }
         __syncwarp();
       };
-      bool answers = false, expected = false;  // events in slots; those of the number that the others expect
       SlotsFrame slots;
+      bool expected = false;
       if constexpr (Summed<A> && !merges)
         if (claim && ahead) {
           slots = slots_frame(r, taken);
-          answers = slots.bytes != 0;
-          expected = answers && slots_expected(r, frame_shared, slots);
+          expected = slots.bytes != 0 && slots_expected(r, frame_shared, slots);
         }
       if (!expected) hand_over();
-      if constexpr (Summed<A> && !merges) {
-        if (answers && (expected || !claimed.skipped)) {
+      if constexpr (Summed<A> && !merges)
+        if (slots.bytes != 0 && (expected || !claimed.skipped)) {
           const std::uint32_t events =
               answer_ahead(r, buffer_work.slots_call(shared.plane), slots, memory.rings);
           if (threadIdx.x == 0) frame_shared.ahead = events;
           __syncwarp();
         }
-      }
       if (expected) hand_over();
       if (threadIdx.x == 0 && claim && claimed.found == ClaimedEvent::event) announce(r, claimed);
       // While the others work on the fragments.

@@ -33,9 +33,9 @@ struct EarlySlots {
 //
 // From GPU memory, each lane loads these, and the packet's first unit.
 //
-// From host memory (`staged`), loads of one line take turns, a PCIe round trip each. So eight units, two lines
-// of the mailbox, have one warp, which copies them to shared memory: lane 8 g + u unit u of the g-th eight.
-// The pair that ends there is the same warp's.
+// From host memory (`staged`), loads of one line take turns, a PCIe round trip each. So eight units, two
+// lines of the mailbox, have one warp, which copies them to shared memory: lane 8 g + u unit u of the g-th
+// eight. The pair that ends there is the same warp's.
 //
 // The last warp has no events: it follows the queue's head and the next frame's number for all. A number is
 // expected while the block's entry is the queue's head, so it is at most the claimed one, whose units are
@@ -66,7 +66,7 @@ class SlotsAhead {
   }
 
   // Decides events of the expected frames until the first warp hands over its entry, then those of its frame
-  // that are still missing. Returns early, as does the other warps' call, if the packet has no slots.
+  // that are still missing; less if a packet has no slots.
   __device__ __forceinline__ EarlySlots run(const ClaimedEvent& claimed) {
     FrameShared& s = call_.shared();
     EarlySlots early;
@@ -87,7 +87,8 @@ class SlotsAhead {
       // While the units are on their way.
       const bool waiting = !settles && waits(claimed);
       const std::uint64_t next = __shfl_sync(all, *const_cast<const volatile std::uint64_t*>(&s.expected), 0);
-      if (loads && !take(units, board.mark, early)) {
+      if (loads) take(units, board.mark, early);
+      if (early.other) {
         if (lane_ == 0) Block::set(s.not_ahead, 1);
         early.other = !settles;
         return early;
@@ -100,6 +101,7 @@ class SlotsAhead {
         __threadfence_block();
         if (!may_be_ahead(r_, claimed)) return early;
         const FrameUnits frame{r_, claimed.n()};
+        if (early.n == frame.n && !unfinished(early)) return early;
         if (early.n != frame.n) early = {frame.n};
         board = frame.board(0);
         early.headed = false;
@@ -110,8 +112,8 @@ class SlotsAhead {
         board = FrameUnits{r_, next}.board(0);
         limit(r_.mailbox.shape.segment_bytes);
         start(early);
-      } else if (!loads) {  // the event line or the next number is awaited
-        __nanosleep(20);
+      } else if (!loads) {  // awaits the next number, or the event line; each look delays the others
+        __nanosleep(board.mark ? 200 : 20);
       }
     }
   }
@@ -223,8 +225,8 @@ class SlotsAhead {
     }
     return units;
   }
-  // Decides the pair if its units are there. Returns false if the packet has no slots.
-  __device__ __forceinline__ bool take(const Units& units, std::uint32_t mark, EarlySlots& early) {
+  // Decides the pair if its units are there.
+  __device__ __forceinline__ void take(const Units& units, std::uint32_t mark, EarlySlots& early) {
     FrameShared& s = call_.shared();
     const unsigned there = __ballot_sync(all, units.opening.mark == mark && units.hits.mark == mark);
     const bool headed = __all_sync(all, units.head.mark == mark) != 0;
@@ -249,17 +251,17 @@ class SlotsAhead {
       ++early.pairs;
       start(early);
     }
-    return !headed || early.headed || read_header(units.head, early);
+    if (headed && !early.headed) read_header(units.head, early);
   }
-  // Drops what the header excludes. Returns false if the packet has no slots.
-  __device__ bool read_header(const SharedUnit& head, EarlySlots& early) {
+  // Drops what the header excludes.
+  __device__ void read_header(const SharedUnit& head, EarlySlots& early) {
     const std::uint32_t sizes = head.word[1], said = sizes >> 16 & 0xFF, before = events_;
     limit(sizes & 0xFFFF);
     if (said < events_) events_ = said;
     if (before < events_) events_ = before;
     early.headed = true;
+    early.other = !(head.word[0] >> 28 & 1);
     start(early);
-    return head.word[0] >> 28 & 1;
   }
 
   const Resident& r_;
@@ -278,7 +280,7 @@ __device__ bool slots_ahead_possible(const Resident& r, const A& algorithm) {
 // Decides events of the expected and of the claimed frame. All warps but the first. Returns true if the
 // packet has no slots.
 template <Summed A, bool staged>
-__device__ __forceinline__ bool unpack_ahead(const Resident& r, const SlotsCall<A>& call, const A& algorithm,
+__device__ __forceinline__ bool decide_ahead(const Resident& r, const SlotsCall<A>& call, const A& algorithm,
                                              const ClaimedEvent& claimed) {
   return SlotsAhead<A, staged>(r, call, algorithm).run(claimed).other;
 }
@@ -300,15 +302,15 @@ __device__ inline SlotsFrame slots_frame(const Resident& r, const TakenEntry& ta
   f.mark = contract::mailbox_mark(taken.word(6));
   f.flags = first >> 16;
   f.offset = taken.offset;
-  const bool may = taken.found &&
-                   (first & 0xFF) == static_cast<std::uint32_t>(contract::EventType::receive_done) &&
-                   f.buffer < r.shape.buffers && (flags & EventLine::segments) && f.mark != 0 &&
-                   bytes >= wire::mgp::header_bytes + fixed_slot_bytes &&
-                   bytes <= r.mailbox.shape.segment_bytes;
+  const bool may =
+      taken.found && (first & 0xFF) == static_cast<std::uint32_t>(contract::EventType::receive_done) &&
+      f.buffer < r.shape.buffers && (flags & EventLine::segments) && f.mark != 0 &&
+      bytes >= wire::mgp::header_bytes + fixed_slot_bytes && bytes <= r.mailbox.shape.segment_bytes;
   f.bytes = may ? bytes : 0;
   return f;
 }
-// Whether the other warps decide it before they know of the event line, and it is not skipped.
+// Whether the other warps decide it before they know of the event line, and it is not skipped: then it is
+// answered before they do.
 __device__ inline bool slots_expected(const Resident& r, const FrameShared& s, const SlotsFrame& f) {
   const std::uint64_t n = *const_cast<const volatile std::uint64_t*>(&s.expected);
   return r.shedder.deadline <= 0 && __all_sync(~0u, contract::mailbox_mark(n) == f.mark);
@@ -325,16 +327,18 @@ __device__ __forceinline__ std::uint32_t answer_ahead(const Resident& r, SlotsCa
   call.incomplete = is_incomplete(static_cast<std::uint16_t>(f.flags));
   call.rings = call.frame % sample_every == 0 ? rings : nullptr;
   if (r.mailbox.answers)
-    call.answer = {reinterpret_cast<Sixteen*>(r.mailbox.answers + contract::answer_line_bytes * std::size_t{f.buffer}),
-                   f.mark};
+    call.answer = {
+        reinterpret_cast<Sixteen*>(r.mailbox.answers + contract::answer_line_bytes * std::size_t{f.buffer}),
+        f.mark};
   unsigned looks = contract::most_unit_reads;
+  // Some warp may have met a packet without slots, of another number.
+  const auto goes_on = [&] { return --looks && !__any_sync(all, Block::look(s.not_ahead) != 0); };
   SharedUnit head, unit;
   bool there = false;
-  NANET_ROLLED
-  while (!there && --looks) {
+  do {
     head = SharedUnit::look(s.slot_unit[0]);
     there = __all_sync(all, head.mark == f.mark) != 0;
-  }
+  } while (!there && goes_on());
   if (!there) return 0;
   call.events = SlotsHeader(head.word[0], head.word[1], f.bytes).events;
   if (call.events == 0) return 0;
@@ -342,17 +346,16 @@ __device__ __forceinline__ std::uint32_t answer_ahead(const Resident& r, SlotsCa
   do {
     unit = SharedUnit::look(s.slot_result[lane]);
     there = __all_sync(all, !is || unit.mark == f.mark) != 0;
-  } while (!there && --looks);
-  const SlotResult result(unit);
-  if (__any_sync(all, !there || (is && result.careful()))) return 0;
-  answer_slots(
-      call, result, r.options,
+  } while (!there && goes_on());
+  if (!there) return 0;
+  const bool answered = answer_slots(
+      call, SlotResult(unit), r.options,
       [&] {
         while (!__all_sync(all, !is || Block::look(s.stored[lane]) == f.mark)) continue;
         __threadfence_block();
       },
       [&] { return device_time() + f.offset; });
-  return call.events;
+  return answered ? call.events : 0;
 }
 
 }  // namespace nanet::gpu
