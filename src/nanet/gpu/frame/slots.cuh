@@ -24,8 +24,8 @@ __device__ __forceinline__ void keep_register(std::uint32_t& value) {
   asm("" : "+r"(value));
 }
 
-// Unit of 16 B in shared memory, with a mark that tells whether it is there: one access stores or loads it,
-// so that no fence is needed between data and mark.
+// Unit of 16 B in shared memory, valid if it has the expected mark: one access stores or loads it, so that no
+// fence is needed between data and mark.
 struct SharedUnit {
   std::uint32_t word[3] = {}, mark = 0;
 
@@ -48,7 +48,7 @@ struct SharedUnit {
   }
 };
 
-// What is known of an event before its frame's event line.
+// Result of an event, without the words of its frame's event line.
 struct SlotResult {
   std::uint32_t word = 0;  // of the answer: primitive and time; primitive 0: too few hits
   std::uint32_t rest = 0;  // time of its fragment, number of rings, whether it needs the careful way
@@ -144,7 +144,7 @@ __device__ __forceinline__ EventSums<A> sum_halves(const typename A::WholeSums& 
 
 // Event e of a packet, from half a warp: low, high: the slot's first words; two: the lane's two hit words.
 // publish(result) is called as soon as that is known, before the event is stored; `there`: whether it is to
-// be. What is stored is visible after a barrier. A whole warp.
+// be. The event is visible after a barrier. A whole warp.
 template <Summed A, class Publish>
 __device__ __forceinline__ void decide_slot(const SlotsCall<A>& call, const A& algorithm,
                                             const trigger::DecisionOptions& decision, unsigned lane,

@@ -309,8 +309,8 @@ __device__ inline SlotsFrame slots_frame(const Resident& r, const TakenEntry& ta
   f.bytes = may ? bytes : 0;
   return f;
 }
-// Whether the other warps decide it before they know of the event line, and it is not skipped: then it is
-// answered before they do.
+// Whether the other warps decide it before they have the event line, and it is not skipped: then it is
+// answered first.
 __device__ inline bool slots_expected(const Resident& r, const FrameShared& s, const SlotsFrame& f) {
   const std::uint64_t n = *const_cast<const volatile std::uint64_t*>(&s.expected);
   return r.shedder.deadline <= 0 && __all_sync(~0u, contract::mailbox_mark(n) == f.mark);
