@@ -181,11 +181,10 @@ class FrameWork {
     requires Summed<A>
   {
     SlotsCall<A> call;
-    call.sums = shared_address(tables.fragment);
+    call.found = shared_address(tables.fragment);
     call.pm = shared_address(tables.pm);
     call.event = shared_address(tables.event);
     call.order = shared_address(tables.slot);
-    call.key = shared_address(tables.key);
     call.frame_shared = shared_address(&shared);
     call.plane = shared_address(plane);
     call.conditions = conditions;

@@ -92,10 +92,11 @@ struct FrameShared {
   std::uint32_t careful;        // an event of an indexed frame needs the careful way
   HeldFrame held;
   std::uint32_t built, large;  // number of finished events, and whether the large tables hold them
-  // Packet with events in slots that is unpacked before the event line comes (resident/slots_ahead.cuh): its
-  // units, each with the mark of its number; marks of unpacked events; whether some event takes another way;
-  // events answered.
-  std::uint32_t slot_words[3 * slot_units], slot_mark[slot_units], unpacked[most_slots], not_ahead, ahead;
+  // Packet with events in slots, decided before the event line comes (resident/slots_ahead.cuh): its
+  // units and what its events give (SlotResult), each with the mark of its number; marks of events that have
+  // been stored; whether the packet has no slots; events answered.
+  alignas(16) std::uint32_t slot_unit[slot_units][4], slot_result[most_slots][4];
+  std::uint32_t stored[most_slots], not_ahead, ahead;
   std::uint64_t expected;  // number whose units are loaded; all ones: none
   std::uint32_t with_rings[rich::max_rings + 1];
   trigger::Trace trace;

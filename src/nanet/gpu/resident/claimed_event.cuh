@@ -96,10 +96,24 @@ __device__ inline bool has_index(const Resident& r, const ClaimedEvent& claimed,
   return __all_sync(0xFFFFFFFFu, (two & 0xFFFF) <= most && two >> 16 <= most) != 0;
 }
 
+// Queue entry as the first warp has read it.
+struct TakenEntry {
+  Sixteen part;
+  std::int64_t offset;
+  bool found;
+
+  // Word i of its event line. One warp.
+  __device__ std::uint32_t word(unsigned i) const {
+    const unsigned of = i % 3;
+    const std::uint64_t two = of == 2 ? part.high : part.low;
+    return __shfl_sync(0xFFFFFFFFu, static_cast<std::uint32_t>(of == 1 ? two >> 32 : two), i / 3);
+  }
+};
+
 // Waits for a claimed queue entry. The first half is read together with the lap, not after it,
 // which saves one PCIe round trip before the frame is fetched; look_again() must confirm it. First warp; the
-// entry is out.k.
-__device__ inline Sixteen take(const Resident& r, ClaimedEvent& out) {
+// entry is out.k. The caller notes its words with fill().
+__device__ inline TakenEntry take(const Resident& r, ClaimedEvent& out) {
   QueueState& state = *r.state;
   const std::uint64_t k = out.k;
   const std::uint32_t lap = contract::entry_lap(r.shape, k);
@@ -112,26 +126,32 @@ __device__ inline Sixteen take(const Resident& r, ClaimedEvent& out) {
   bool polling = false, stop = false;
   const contract::Poll poll = contract::wait_for_entry(
       [&] {
-        for (;;) {
-          if (threadIdx.x == 0) {
-            *const_cast<volatile std::uint64_t*>(&out.next) = next;
-            *const_cast<volatile std::uint64_t*>(&out.frontier) = frontier;
-          }
-          // Device memory is read before the entry, without a wait in between.
+        const auto tell = [&] {
+          if (threadIdx.x != 0) return;
+          *const_cast<volatile std::uint64_t*>(&out.next) = next;
+          *const_cast<volatile std::uint64_t*>(&out.frontier) = frontier;
+        };
+        for (; !polling; __nanosleep(100)) {
+          ending = load_relaxed_device(&state.ending);
+          if (ending) break;
+          // First the frontier, so that the number is at least as new.
           frontier = load_relaxed_device(&state.frontier);
           next = load_relaxed_device(&state.next);
-          ending = load_relaxed_device(&state.ending);
-          offset = static_cast<std::int64_t>(load_relaxed_device(&state.offset));
-          reference = load_relaxed_device(&state.reference);
-          passed = load_relaxed_device(&state.passed);
-          newest = load_relaxed_device(&state.newest);
-          lag = load_relaxed_device(&state.lag);
-          keep_from = load_relaxed_device(&state.keep_from);
-          if (polling || ending) break;
           polling = k < frontier + polling_distance;
+          tell();
           if (polling) break;
-          __nanosleep(100);
         }
+        tell();  // of the look before
+        // Device memory is read before the entry, without a wait in between.
+        frontier = load_relaxed_device(&state.frontier);
+        next = load_relaxed_device(&state.next);
+        ending = load_relaxed_device(&state.ending);
+        offset = static_cast<std::int64_t>(load_relaxed_device(&state.offset));
+        reference = load_relaxed_device(&state.reference);
+        passed = load_relaxed_device(&state.passed);
+        newest = load_relaxed_device(&state.newest);
+        lag = load_relaxed_device(&state.lag);
+        keep_from = load_relaxed_device(&state.keep_from);
         return stop;
       },
       [&] {
@@ -144,20 +164,19 @@ __device__ inline Sixteen take(const Resident& r, ClaimedEvent& out) {
     atomicExch(&state.overrun, 1u);
     atomicExch(&state.ending, 1u);
   }
-  const ClaimedEvent::Found found = poll == contract::Poll::event ? ClaimedEvent::event : ClaimedEvent::over;
+  const bool found = poll == contract::Poll::event;
   const std::int64_t now = device_time();
-  fill(r, out, part);
   if (threadIdx.x == 0) {
     out.reference = reference;
     out.offset = offset;
-    out.seen = now + offset;
     out.passed = passed;
     out.newest = newest;
     out.lag = lag;
     out.keep_from = keep_from;
-    out.found = found;
+    out.found = found ? ClaimedEvent::event : ClaimedEvent::over;
+    out.seen = now + offset;
   }
-  return part;
+  return {part, offset, found};
 }
 
 // Announces the claimed entry: the next blocks may start polling. One thread.

@@ -223,8 +223,8 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
   const BlockMemory<A, merges> memory(r, shared);
   BufferWork<A, Block, merges> buffer_work = memory.work();
   const bool first_warp = threadIdx.x < 32;
-  bool ahead = false;  // events in slots are unpacked before the event line comes
-  if constexpr (Summed<A> && !merges) ahead = slots_ahead_possible(r, algorithm);
+  bool ahead = false;  // events in slots are decided before the event line comes
+  if constexpr (Summed<A> && !merges) ahead = __all_sync(~0u, slots_ahead_possible(r, algorithm));
   // Conditions are read once the event line is there.
   const bool indexes = is_whole(algorithm) && r.injection.kind == Injection::Kind::none;
   const bool works_ahead = indexes && !r.conditions;
@@ -251,8 +251,8 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
       if constexpr (Summed<A> && !merges)
         if (claim && ahead) {
           const SlotsCall<A> call = buffer_work.slots_call(shared.plane);
-          others = r.mailbox_in_gpu_memory ? unpack_ahead<A, false>(r, call, claimed)
-                                           : unpack_ahead<A, true>(r, call, claimed);
+          others = r.mailbox_in_gpu_memory ? decide_ahead<A, false>(r, call, algorithm, claimed)
+                                           : decide_ahead<A, true>(r, call, algorithm, claimed);
         }
       if constexpr (!merges)
         if (r.mailbox.input) {
@@ -263,33 +263,42 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
           early = frame_ahead.early();
         }
     } else {
-      if (claim) {
-        half = take(r, claimed);
-      } else {
-        half = again;
+      TakenEntry taken{};
+      if (claim) taken = take(r, claimed);
+      const auto hand_over = [&] {
+        half = claim ? taken.part : again;
         fill(r, claimed, half);
-        if (threadIdx.x == 0) claimed.found = ClaimedEvent::event;
-      }
-      // Before run(): nvcc 13.0 leaves thread 0 diverged at a barrier if that returns early.
-      if (threadIdx.x == 0) claimed.skipped = claimed.found == ClaimedEvent::event && skips(r, claimed);
-      __syncwarp();
-      bool usual = false;
-      if constexpr (!merges)
-        usual = indexes && claimed.found == ClaimedEvent::event && !claimed.skipped &&
-                claimed.has_buffer(r) && has_index(r, claimed, buffer_work.longest());
-      if (threadIdx.x == 0) {
-        claimed.usual = usual;
-        Block::fence();
-        *const_cast<volatile std::uint32_t*>(&claimed.waiting) = 0;
-      }
-      __syncwarp();
+        if (threadIdx.x == 0 && !claim) claimed.found = ClaimedEvent::event;
+        // Before run(): nvcc 13.0 leaves thread 0 diverged at a barrier if that returns early.
+        if (threadIdx.x == 0) claimed.skipped = claimed.found == ClaimedEvent::event && skips(r, claimed);
+        __syncwarp();
+        bool usual = false;
+        if constexpr (!merges)
+          usual = indexes && claimed.found == ClaimedEvent::event && !claimed.skipped &&
+                  claimed.has_buffer(r) && has_index(r, claimed, buffer_work.longest());
+        if (threadIdx.x == 0) {
+          claimed.usual = usual;
+          Block::fence();
+          *const_cast<volatile std::uint32_t*>(&claimed.waiting) = 0;
+        }
+        __syncwarp();
+      };
+      SlotsFrame slots;
+      bool expected = false;
       if constexpr (Summed<A> && !merges)
         if (claim && ahead) {
+          slots = slots_frame(r, taken);
+          expected = slots.bytes != 0 && slots_expected(r, frame_shared, slots);
+        }
+      if (!expected) hand_over();
+      if constexpr (Summed<A> && !merges)
+        if (slots.bytes != 0 && (expected || !claimed.skipped)) {
           const std::uint32_t events =
-              answer_claimed(r, buffer_work.slots_call(shared.plane), algorithm, claimed, memory.rings);
+              answer_ahead(r, buffer_work.slots_call(shared.plane), slots, memory.rings);
           if (threadIdx.x == 0) frame_shared.ahead = events;
           __syncwarp();
         }
+      if (expected) hand_over();
       if (threadIdx.x == 0 && claim && claimed.found == ClaimedEvent::event) announce(r, claimed);
     }
     __syncthreads();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packet of one board with events in slots, unpacked from the mailbox before the event line comes: all warps
-// but the first copy its units to shared memory, and sum the hits of each event as soon as its units are
-// there. The first warp waits for the event line; then it fits, decides and answers.
+// Packet of one board with events in slots, decided before the event line comes: all warps but the first load
+// its units, and sum, fit and decide two events at a time as soon as their units are there. The first warp
+// waits for the event line; then it orders and answers.
 #pragma once
 
 #include "nanet/contract/mailbox.hpp"
@@ -10,33 +10,32 @@
 
 namespace nanet::gpu {
 
-// What a warp has of the number that was expected, before the event line came.
-struct EarlySlots {
-  std::uint64_t n = 0;
-  std::uint32_t unpacked = 0;  // mask of the warp's events
-  bool copied = false;         // the lane's unit, to shared memory
-  bool other = false;          // the packet has no slots
-};
-
-// The packet's first two words, once its first unit has been copied. One warp.
-__device__ inline bool slots_header(const FrameShared& s, std::uint32_t mark, std::uint32_t& word,
-                                    std::uint32_t& sizes) {
-  if (!__all_sync(~0u, Block::look(s.slot_mark[0]) == mark)) return false;
-  __threadfence_block();
-  word = Block::look(s.slot_words[0]);
-  sizes = Block::look(s.slot_words[1]);
-  return true;
+// Whether a claimed frame's packet may be decided ahead.
+__device__ inline bool may_be_ahead(const Resident& r, const ClaimedEvent& claimed) {
+  const std::uint32_t bytes = claimed.line.bytes(0);
+  return claimed.found == ClaimedEvent::event && !claimed.skipped && claimed.has_buffer(r) &&
+         (claimed.line.flags() & contract::EventLine::segments) && contract::mailbox_mark(claimed.n()) != 0 &&
+         bytes >= wire::mgp::header_bytes + fixed_slot_bytes && bytes <= r.mailbox.shape.segment_bytes;
 }
 
-// A warp's share of the slots. A slot begins in the second word of its first unit, and ends with the first
-// word of its seventh, which is the next one's first.
+// What a warp has of the number that was expected, before the event line came.
+struct EarlySlots {
+  std::uint64_t n = ~std::uint64_t{0};
+  std::uint32_t pairs = 0;  // of its events, decided or not in the packet
+  bool copied = false;      // the lane's unit, to shared memory
+  bool headed = false;      // the packet's header has been read
+  bool other = false;       // the packet has no slots
+};
+
+// A warp's share of the slots: pairs of events, half a warp for each event. A slot begins in the second word
+// of its first unit, and ends with the first word of its seventh, which is the next one's first. A lane needs
+// the unit of its two hits, and all the event's first one.
 //
-// From GPU memory: two pairs of events. Lane 16 g + u loads unit u of the g-th pair, 1 to 13; lane 0 of the
-// packet's first pair loads its first unit, and publishes the header.
+// From GPU memory, each lane loads these, and the packet's first unit.
 //
-// From host memory (`staged`): two lines of the mailbox, lane 8 g + u unit u of the g-th, and the events that
-// end in them. Loads of one line take turns, a PCIe round trip each: so each line has one warp, which copies
-// its units to shared memory, a word of the packet at its own index.
+// From host memory (`staged`), loads of one line take turns, a PCIe round trip each. So eight units, two
+// lines of the mailbox, have one warp, which copies them to shared memory: lane 8 g + u unit u of the g-th
+// eight. The pair that ends there is the same warp's.
 //
 // The last warp has no events: it follows the queue's head and the next frame's number for all. A number is
 // expected while the block's entry is the queue's head, so it is at most the claimed one, whose units are
@@ -44,301 +43,319 @@ __device__ inline bool slots_header(const FrameShared& s, std::uint32_t mark, st
 template <Summed A, bool staged>
 class SlotsAhead {
  public:
-  static constexpr unsigned groups = 2, of_group = 2, of_warp = groups * of_group;
+  static constexpr unsigned most_pairs = 2, eight = 8;
   static constexpr unsigned of_slot = fixed_slot_bytes / contract::unit_data_bytes;  // units
-  static constexpr unsigned lanes = staged ? 8 : 16;                                 // of a group
-  static constexpr unsigned stride = staged ? lanes : of_group * of_slot;            // of groups, units
   static_assert(wire::mgp::header_bytes == 16 && fixed_slot_bytes == 72 && contract::unit_data_bytes == 12);
   static_assert(slot_units > of_slot * most_slots + 1);
 
   // All warps but the first.
-  __device__ SlotsAhead(const Resident& r, const SlotsCall<A>& call)
+  __device__ SlotsAhead(const Resident& r, const SlotsCall<A>& call, const A& algorithm)
       : r_(r),
         call_(call),
+        algorithm_(algorithm),
         first_(threadIdx.x / 32 - 1),
         step_(blockDim.x / 32 - 2),
-        lane_(threadIdx.x & 31u),
-        unit_(first_unit(lane_ / lanes) + lane_ % lanes) {}
+        lane_(threadIdx.x & 31u) {
+    call_.keep();
+    keep_register(lane_);
+  }
 
-  // Whether all packets of slots can be unpacked. The same in all threads and for all frames.
+  // Whether all packets of slots can be decided. The same in all threads and for all frames.
   __device__ static bool possible() {
-    return groups * stride * (blockDim.x / 32 - 2) >= of_slot * most_slots + 2;
+    return eight * most_pairs * (blockDim.x / 32 - 2) >= of_slot * most_slots + 2;
   }
 
-  // Unpacks events of the expected frames until the first warp has the entry, or a packet has no slots.
-  __device__ EarlySlots await(const ClaimedEvent& claimed) {
+  // Decides events of the expected frames until the first warp hands over its entry, then those of its frame
+  // that are still missing; less if a packet has no slots.
+  __device__ __forceinline__ EarlySlots run(const ClaimedEvent& claimed) {
     FrameShared& s = call_.shared();
-    limit(r_.mailbox.shape.segment_bytes);
-    const std::uint32_t events = wanted_;
-    const bool mine = loads_;
-    if (mine && (staged || unit_ == 0)) s.slot_mark[unit_] = 0;
-    NANET_UNROLLED
-    for (unsigned j = 0; j < of_warp; ++j)
-      if (lane_ == 0 && (events >> j & 1)) s.unpacked[event_of(j)] = 0;
-    __syncwarp();
-    constexpr unsigned all = ~0u;
-    const auto waiting = [&] { return __all_sync(all, Block::look(claimed.waiting) != 0) != 0; };
-    const bool follows = first_ == step_;
     EarlySlots early;
-    while (waiting()) {
-      if (follows) {
-        const std::uint64_t next = load_relaxed_device(&r_.state->next);
-        const std::uint64_t frontier = load_relaxed_device(&r_.state->frontier);
-        if (lane_ == 0)
-          *const_cast<volatile std::uint64_t*>(&s.expected) =
-              frontier == claimed.k ? next : ~std::uint64_t{0};
-        __nanosleep(100);
-        continue;
-      }
-      const std::uint64_t next = __shfl_sync(all, *const_cast<const volatile std::uint64_t*>(&s.expected), 0);
-      if (next != early.n) {
-        early = {next};
-        wanted_ = events;
-        loads_ = mine;
-      }
-      const FrameUnits frame{r_, early.n};
-      if (!frame.mark() || !unfinished(early)) {  // the event line or the next number is awaited
-        __nanosleep(20);
-        continue;
-      }
-      if (look(frame, early) == Look::other) {
-        if (lane_ == 0) Block::set(s.not_ahead, 1);
-        early.other = true;
-        break;
-      }
+    if (first_ == step_) {
+      follow(claimed);
+      return early;
     }
-    return early;
-  }
-
-  // Unpacks the events of the claimed frame that are still missing. bytes: of the segment.
-  __device__ void settle(const FrameUnits& frame, EarlySlots early, std::uint32_t bytes) {
-    if (early.n != frame.n) early = {frame.n};
-    limit(bytes);
-    wanted_ &= ~early.unpacked;
-    for (unsigned looks = 0; unfinished(early) && looks < contract::most_unit_reads; ++looks) {
-      if (__any_sync(~0u, Block::look(call_.shared().not_ahead) != 0)) return;
-      if (look(frame, early) == Look::other) {
-        if (lane_ == 0) Block::set(call_.shared().not_ahead, 1);
-        return;
+    bool settles = false;  // the frame is the claimed one
+    unsigned looks = 0;
+    limit(r_.mailbox.shape.segment_bytes);
+    start(early);
+    forget();
+    BoardUnits board{nullptr, 0};
+    for (;;) {
+      const bool loads = board.mark != 0 && unfinished(early);
+      Units units;
+      if (loads) units = load(board, early);
+      // While the units are on their way.
+      const bool waiting = !settles && waits(claimed);
+      const std::uint64_t next = __shfl_sync(all, *const_cast<const volatile std::uint64_t*>(&s.expected), 0);
+      if (loads) take(units, board.mark, early);
+      if (early.other) {
+        if (lane_ == 0) Block::set(s.not_ahead, 1);
+        early.other = !settles;
+        return early;
+      }
+      if (settles) {
+        if (!unfinished(early) || ++looks == contract::most_unit_reads) return early;
+        if (__any_sync(all, Block::look(s.not_ahead) != 0)) return early;
+      } else if (!waiting) {
+        settles = true;
+        Block::fence();
+        if (!may_be_ahead(r_, claimed)) return early;
+        const FrameUnits frame{r_, claimed.n()};
+        if (early.n == frame.n && !unfinished(early)) return early;
+        if (early.n != frame.n) early = {frame.n};
+        board = frame.board(0);
+        early.headed = false;
+        limit(claimed.line.bytes(0));
+        start(early);
+      } else if (next != early.n) {
+        early = {next};
+        board = FrameUnits{r_, next}.board(0);
+        limit(r_.mailbox.shape.segment_bytes);
+        start(early);
+      } else if (!loads) {  // awaits the next number, or the event line; each look delays the others
+        __nanosleep(board.mark ? 200 : 20);
       }
     }
   }
 
  private:
-  enum class Look : std::uint8_t { slots, other };
-  static constexpr unsigned header_looks = 64;
+  static constexpr unsigned all = ~0u;
 
-  __device__ std::uint32_t first_unit(unsigned group) const { return stride * (first_ + group * step_); }
-  // Staged: events whose seventh unit lies in the group's line; there may be one only.
-  __device__ std::uint32_t event_of(unsigned j) const {
-    const std::uint32_t at = first_unit(j / of_group);
-    return (staged ? (at > of_slot ? at - 2 : 0) / of_slot : at / of_slot) + j % of_group;
+  // Units of a lane: the packet's first one, its event's first one, that of its hits.
+  struct Units {
+    SharedUnit head, opening, hits;
+  };
+
+  __device__ static bool waits(const ClaimedEvent& claimed) {
+    return __all_sync(all, Block::look(claimed.waiting) != 0) != 0;
   }
-  __device__ bool has_event(unsigned j) const {
-    return !staged || of_slot * (event_of(j) + 1) + 1 < first_unit(j / of_group) + lanes;
+  __device__ void follow(const ClaimedEvent& claimed) const {
+    while (waits(claimed)) {
+      const std::uint64_t next = load_relaxed_device(&r_.state->next);
+      const std::uint64_t frontier = load_relaxed_device(&r_.state->frontier);
+      if (lane_ == 0)
+        *const_cast<volatile std::uint64_t*>(&call_.shared().expected) =
+            frontier == claimed.k ? next : ~std::uint64_t{0};
+      __nanosleep(100);
+    }
   }
-  // Staged: other warps' events need the rest of a line.
-  __device__ bool unfinished(const EarlySlots& early) const {
-    return wanted_ != 0 || (staged && __any_sync(~0u, loads_ && !early.copied));
+
+  __device__ std::uint32_t first_unit(unsigned j) const { return eight * (first_ + j * step_); }
+  __device__ std::uint32_t own_unit() const { return first_unit(lane_ / eight) + lane_ % eight; }
+  // First event of the j-th pair, whose second may not exist; most_slots: there is none. Staged: the pair
+  // whose last unit is of the j-th eight.
+  __device__ std::uint32_t pair(unsigned j) const {
+    if (j >= most_pairs) return most_slots;
+    if constexpr (!staged) return 2 * (first_ + j * step_);
+    constexpr unsigned units = 2 * of_slot, last = units + 1;
+    const std::uint32_t from = first_unit(j), p = from > last ? (from - last + units - 1) / units : 0;
+    return units * p + last < from + eight ? 2 * p : most_slots;
   }
-  // Wants the warp's events, and loads units, that fit in a segment of these bytes.
+  // Goes on to the next pair of the packet.
+  __device__ void start(EarlySlots& early) {
+    while (early.pairs < most_pairs && pair(early.pairs) >= events_) ++early.pairs;
+    from_ = pair(early.pairs);
+  }
+  // Wants events that fit in a segment of these bytes.
   __device__ void limit(std::uint32_t bytes) {
-    const std::uint32_t fit = bytes < 16 ? 0 : (bytes - 16) / fixed_slot_bytes;
-    const std::uint32_t events = fit < most_slots ? fit : most_slots;
-    wanted_ = 0;
-    NANET_UNROLLED
-    for (unsigned j = 0; j < of_warp; ++j)
-      if (first_ < step_ && has_event(j) && event_of(j) < events) wanted_ |= 1u << j;
-    const std::uint32_t u = lane_ % lanes;
-    const bool used = staged ? lane_ < groups * lanes : u <= stride + 1 && (u > 0 || unit_ == 0);
-    loads_ = first_ < step_ && used && unit_ <= of_slot * events + 1;
+    constexpr std::uint32_t header = wire::mgp::header_bytes;
+    const std::uint32_t fit = bytes < header ? 0 : (bytes - header) / fixed_slot_bytes;
+    events_ = fit < most_slots ? fit : most_slots;
   }
-  // Drops what the header excludes. Returns false if the packet has no slots.
-  __device__ bool drop(std::uint32_t word, std::uint32_t sizes) {
-    const std::uint32_t length = sizes & 0xFFFF, said = sizes >> 16 & 0xFF;
-    const std::uint32_t fit =
-        length < wire::mgp::header_bytes ? 0 : (length - wire::mgp::header_bytes) / fixed_slot_bytes;
-    const std::uint32_t events = said < fit ? said : fit;
-    loads_ = loads_ && unit_ <= of_slot * events + 1;
-    NANET_UNROLLED
-    for (unsigned j = 0; j < of_warp; ++j)
-      if (event_of(j) >= events) wanted_ &= ~(1u << j);
-    return word >> 28 & 1;
+  __device__ bool copies(const EarlySlots& early) const {
+    return lane_ < eight * most_pairs && !early.copied && own_unit() <= of_slot * events_ + 1;
   }
-  __device__ void copy(const FrameUnits::Unit& unit, std::uint32_t mark) {
+  // Other warps need the units that this one copies, and the first one the header.
+  __device__ bool unfinished(const EarlySlots& early) const {
+    return from_ < events_ || !early.headed || (staged && __any_sync(all, copies(early)));
+  }
+  __device__ bool publishes() const { return !staged && first_ == step_ - 1; }
+  // Removes the marks of an earlier use, which may have been of the same number.
+  __device__ void forget() const {
     FrameShared& s = call_.shared();
     NANET_UNROLLED
-    for (unsigned i = 0; i < 3; ++i) Block::set(s.slot_words[3 * unit_ + i], unit.word[i]);
-    __threadfence_block();
-    Block::set(s.slot_mark[unit_], mark);
+    for (unsigned j = 0; j < most_pairs; ++j) {
+      const std::uint32_t e = pair(j) + lane_ / 16;
+      if (lane_ % 16 != 0 || e >= most_slots) continue;
+      Block::set(s.slot_result[e][3], 0);
+      Block::set(s.stored[e], 0);
+    }
+    if (staged && lane_ < eight * most_pairs && own_unit() < slot_units)
+      Block::set(s.slot_unit[own_unit()][3], 0);
+    if (publishes() && lane_ == 0) Block::set(s.slot_unit[0][3], 0);
+    __syncwarp();
   }
 
-  // Loads units once, and unpacks the wanted events whose units are there. other: the packet has no slots.
-  __device__ Look look(const FrameUnits& frame, EarlySlots& early) {
-    if constexpr (staged)
-      return look_staged(frame, early);
-    else
-      return look_direct(frame, early);
+  __device__ static SharedUnit loaded(const BoardUnits& board, std::uint32_t u) {
+    const Unit unit = board.unit(static_cast<std::uint32_t>(contract::unit_bytes) * u);
+    return {{unit.word[0], unit.word[1], unit.word[2]}, unit.word[3]};
   }
-  __device__ Look look_direct(const FrameUnits& frame, EarlySlots& early) {
-    constexpr unsigned all = ~0u;
-    const std::uint32_t mark = frame.mark();
-    const bool mine = loads_ && (wanted_ >> of_group * (lane_ / lanes) & 3) != 0;
-    FrameUnits::Unit unit{};
-    if (mine) unit = frame.segment(0, unit_);
-    const bool valid = mine && unit.word[3] == mark;
-    const unsigned there = __ballot_sync(all, valid);
-    if (valid && unit_ == 0 && !early.copied) {
-      copy(unit, mark);
-      early.copied = true;
-    }
-    __syncwarp();
-    // Another warp's load of the header ends within a round trip.
-    std::uint32_t word = 0, sizes = 0;
-    NANET_ROLLED
-    for (unsigned looks = 0; !slots_header(call_.shared(), mark, word, sizes); ++looks) {
-      if (there == 0 || looks == header_looks) return Look::slots;
-      __nanosleep(20);
-    }
-    if (!drop(word, sizes)) return Look::other;
-    NANET_ROLLED
-    for (unsigned j = 0; j < of_warp; ++j) {
-      const unsigned base = lanes * (j / of_group) + 1 + of_slot * (j % of_group);
-      constexpr unsigned units = (1u << (of_slot + 1)) - 1;
-      if (!(wanted_ >> j & 1) || (there >> base & units) != units) continue;
-      const unsigned source = base + 1 + lane_ / 6, hit = lane_ % 6;
-      const std::uint32_t low = __shfl_sync(all, unit.word[1], base),
-                          high = __shfl_sync(all, unit.word[2], base);
-      const std::uint32_t x = __shfl_sync(all, unit.word[0], source),
-                          y = __shfl_sync(all, unit.word[1], source),
-                          z = __shfl_sync(all, unit.word[2], source);
-      const std::uint32_t pair = hit < 2 ? x : hit < 4 ? y : z;
-      unpack(mark, event_of(j), low, high, hit & 1 ? pair >> 16 : pair & 0xFFFF);
-      wanted_ &= ~(1u << j);
-      early.unpacked |= 1u << j;
-    }
-    return Look::slots;
-  }
-  __device__ Look look_staged(const FrameUnits& frame, EarlySlots& early) {
-    constexpr unsigned all = ~0u;
+  // Loads the units of the warp's pair once.
+  __device__ __forceinline__ Units load(const BoardUnits& board, EarlySlots& early) {
     FrameShared& s = call_.shared();
-    const std::uint32_t mark = frame.mark();
-    if (loads_ && !early.copied) {
-      const FrameUnits::Unit unit = frame.segment(0, unit_);
-      if (unit.word[3] == mark) {
-        copy(unit, mark);
-        early.copied = true;
+    Units units;
+    if constexpr (staged) {
+      // While the packet arrives, the header comes first: it says which units do not.
+      if (!early.headed) {
+        units.head = SharedUnit::look(s.slot_unit[0]);
+        if (__all_sync(all, units.head.mark == board.mark)) read_header(units.head, early);
       }
+      const bool begun = __any_sync(all, early.copied) && first_ != 0;
+      if (copies(early) && (early.headed || !begun)) {
+        const SharedUnit unit = loaded(board, own_unit());
+        if (unit.mark == board.mark) {
+          unit.put(s.slot_unit[own_unit()]);
+          early.copied = true;
+        }
+      }
+      __syncwarp();
+      units.head = SharedUnit::look(s.slot_unit[0]);
+    } else {
+      units.head = loaded(board, 0);
     }
-    // Bytes that are no event do no harm: the first warp answers the packet's events alone.
-    NANET_ROLLED
-    for (unsigned j = 0; j < of_warp; ++j) {
-      const std::uint32_t e = event_of(j);
-      const std::uint32_t* const marks = s.slot_mark + of_slot * e + 1;
-      if (!(wanted_ >> j & 1) || !__all_sync(all, lane_ > of_slot || Block::look(marks[lane_]) == mark))
-        continue;
-      __threadfence_block();
-      const std::uint32_t* const slot = s.slot_words + (wire::mgp::header_bytes + fixed_slot_bytes * e) / 4;
-      const std::uint32_t low = Block::look(slot[0]), high = Block::look(slot[1]),
-                          pair = Block::look(slot[2 + lane_ / 2]);
-      unpack(mark, e, low, high, lane_ & 1 ? pair >> 16 : pair & 0xFFFF);
-      wanted_ &= ~(1u << j);
-      early.unpacked |= 1u << j;
+    const std::uint32_t e = from_ + lane_ / 16;
+    if (e >= events_) return units;
+    const std::uint32_t opening = of_slot * e + 1, hits = opening + 1 + lane_ % 16 / 3;
+    if constexpr (staged) {
+      units.opening = SharedUnit::look(s.slot_unit[opening]);
+      units.hits = SharedUnit::look(s.slot_unit[hits]);
+    } else {
+      units.opening = loaded(board, opening);
+      units.hits = loaded(board, hits);
     }
-    std::uint32_t word = 0, sizes = 0;
-    if (slots_header(s, mark, word, sizes) && !drop(word, sizes)) return Look::other;
-    return Look::slots;
+    return units;
   }
-  // Arguments of unpack_slot().
-  __device__ void unpack(std::uint32_t mark, std::uint32_t e, std::uint32_t low, std::uint32_t high,
-                         std::uint32_t hit) {
+  // Decides the pair if its units are there.
+  __device__ __forceinline__ void take(const Units& units, std::uint32_t mark, EarlySlots& early) {
     FrameShared& s = call_.shared();
-    const bool other = __any_sync(~0u, unpack_slot(call_, e, low, high, hit));
-    __syncwarp();
-    if (lane_ != 0) return;
-    if (other) Block::set(s.not_ahead, 1);
-    __threadfence_block();
-    Block::set(s.unpacked[e], mark);
+    const unsigned there = __ballot_sync(all, units.opening.mark == mark && units.hits.mark == mark);
+    const bool headed = __all_sync(all, units.head.mark == mark) != 0;
+    if (publishes() && headed && lane_ == 0) units.head.put(s.slot_unit[0]);
+    bool takes = there == all;
+    if (!takes && (there & 0xFFFF) == 0xFFFF)  // a last event without a second
+      takes = from_ + 1 == events_ || (headed && from_ + 1 == (units.head.word[1] >> 16 & 0xFF));
+    if (takes) {
+      const std::uint32_t of = lane_ % 16 % 3, e = from_ + lane_ / 16;
+      const std::uint32_t two = of == 0   ? units.hits.word[0]
+                                : of == 1 ? units.hits.word[1]
+                                          : units.hits.word[2];
+      const bool is = there >> lane_ & 1;
+      decide_slot(call_, algorithm_, r_.options.decision, lane_, e, is, units.opening.word[1],
+                  units.opening.word[2], two,
+                  [&](const SlotResult& result) { result.unit(mark).put(s.slot_result[e]); });
+      __syncwarp();
+      if (is && lane_ % 16 == 0) {
+        Block::fence();
+        Block::set(s.stored[e], mark);
+      }
+      ++early.pairs;
+      start(early);
+    }
+    if (headed && !early.headed) read_header(units.head, early);
+  }
+  // Drops what the header excludes.
+  __device__ void read_header(const SharedUnit& head, EarlySlots& early) {
+    const std::uint32_t sizes = head.word[1], said = sizes >> 16 & 0xFF, before = events_;
+    limit(sizes & 0xFFFF);
+    if (said < events_) events_ = said;
+    if (before < events_) events_ = before;
+    early.headed = true;
+    early.other = !(head.word[0] >> 28 & 1);
+    start(early);
   }
 
   const Resident& r_;
-  const SlotsCall<A>& call_;
-  unsigned first_, step_, lane_;
-  std::uint32_t unit_, wanted_ = 0;
-  bool loads_ = false;
+  SlotsCall<A> call_;
+  const A& algorithm_;
+  std::uint32_t first_, step_, lane_;
+  std::uint32_t events_ = 0, from_ = most_slots;  // from_: first event of the pair; at least events_: none
 };
 
-// Whether the kernel's frames may be unpacked ahead. The same in all threads and for all frames.
+// Whether the kernel's frames may be decided ahead. The same in all threads and for all frames.
 template <Summed A>
 __device__ bool slots_ahead_possible(const Resident& r, const A& algorithm) {
   return r.mailbox.input && r.sizes.frame && r.sizes.boards == 1 && !r.conditions && algorithm.whole &&
-         r.injection.kind == Injection::Kind::none && SlotsAhead<A, true>::possible() &&
-         SlotsAhead<A, false>::possible();
+         r.injection.kind == Injection::Kind::none && SlotsAhead<A, true>::possible();
+}
+// Decides events of the expected and of the claimed frame. All warps but the first. Returns true if the
+// packet has no slots.
+template <Summed A, bool staged>
+__device__ __forceinline__ bool decide_ahead(const Resident& r, const SlotsCall<A>& call, const A& algorithm,
+                                             const ClaimedEvent& claimed) {
+  return SlotsAhead<A, staged>(r, call, algorithm).run(claimed).other;
 }
 
-// Answers the claimed frame from the events that the other warps unpack. Returns their number; 0: the packet
-// takes another way. First warp; bytes: of the segment.
-template <Summed A, class Clock>
-__device__ __forceinline__ std::uint32_t answer_ahead(SlotsCall<A> call, const A& algorithm,
-                                                      const FrameOptions& options, std::uint32_t bytes,
-                                                      std::uint32_t mark, const Clock& clock) {
+// Frame whose packet may be decided ahead, by its event line.
+struct SlotsFrame {
+  std::uint32_t bytes = 0;  // of the segment; 0: it may not
+  std::uint32_t mark = 0, frame = 0, buffer = 0, flags = 0;
+  std::int64_t offset = 0;
+};
+// First warp.
+__device__ inline SlotsFrame slots_frame(const Resident& r, const TakenEntry& taken) {
+  using contract::EventLine;
+  const std::uint32_t first = taken.word(0), bytes = taken.word(offsetof(EventLine, bytes) / 4) & 0xFFFF,
+                      flags = taken.word(offsetof(EventLine, flags) / 4);
+  SlotsFrame f;
+  f.buffer = taken.word(1);
+  f.frame = taken.word(3);
+  f.mark = contract::mailbox_mark(taken.word(6));
+  f.flags = first >> 16;
+  f.offset = taken.offset;
+  const bool may =
+      taken.found && (first & 0xFF) == static_cast<std::uint32_t>(contract::EventType::receive_done) &&
+      f.buffer < r.shape.buffers && (flags & EventLine::segments) && f.mark != 0 &&
+      bytes >= wire::mgp::header_bytes + fixed_slot_bytes && bytes <= r.mailbox.shape.segment_bytes;
+  f.bytes = may ? bytes : 0;
+  return f;
+}
+// Whether the other warps decide it before they have the event line, and it is not skipped: then it is
+// answered first.
+__device__ inline bool slots_expected(const Resident& r, const FrameShared& s, const SlotsFrame& f) {
+  const std::uint64_t n = *const_cast<const volatile std::uint64_t*>(&s.expected);
+  return r.shedder.deadline <= 0 && __all_sync(~0u, contract::mailbox_mark(n) == f.mark);
+}
+// Answers it from the events that the other warps decide. Returns their number; 0: the packet takes another
+// way. First warp.
+template <Summed A>
+__device__ __forceinline__ std::uint32_t answer_ahead(const Resident& r, SlotsCall<A> call,
+                                                      const SlotsFrame& f, rich::Rings* rings) {
   constexpr unsigned all = ~0u;
   const unsigned lane = threadIdx.x & 31;
   FrameShared& s = call.shared();
-  // Flags first, then what they announce.
-  const auto complete = [&] {
-    const bool mine = Block::look(s.unpacked[lane]) == mark;
-    std::uint32_t word = 0, sizes = 0;
-    if (!slots_header(s, mark, word, sizes)) return false;
-    call.events = SlotsHeader(word, sizes, bytes).events;
-    return __all_sync(all, lane >= call.events || mine) != 0;
-  };
-  bool there = complete();
-  NANET_ROLLED
-  for (unsigned looks = 0; !there && looks < contract::most_unit_reads; ++looks) {
-    if (__any_sync(all, Block::look(s.not_ahead) != 0)) break;
-    __nanosleep(20);
-    there = complete();
-  }
-  if (!there || call.events == 0 || __any_sync(all, Block::look(s.not_ahead) != 0)) return 0;
-  if (lane == 0) s.trace.built = clock();
-  answer_slots(call, algorithm, options, clock);
-  return call.events;
-}
-
-// Whether a claimed frame's packet may be unpacked ahead.
-__device__ inline bool may_be_ahead(const Resident& r, const ClaimedEvent& claimed) {
-  const std::uint32_t bytes = claimed.line.bytes(0);
-  return claimed.found == ClaimedEvent::event && !claimed.skipped && claimed.has_buffer(r) &&
-         (claimed.line.flags() & contract::EventLine::segments) && contract::mailbox_mark(claimed.n()) != 0 &&
-         bytes >= wire::mgp::header_bytes + fixed_slot_bytes && bytes <= r.mailbox.shape.segment_bytes;
-}
-// Unpacks events of the expected and of the claimed frame. All warps but the first. Returns true if the
-// packet has no slots.
-template <Summed A, bool staged>
-__device__ __forceinline__ bool unpack_ahead(const Resident& r, const SlotsCall<A>& call,
-                                             const ClaimedEvent& claimed) {
-  const EarlySlots early = SlotsAhead<A, staged>(r, call).await(claimed);
-  if (early.other) return true;
-  __threadfence_block();
-  if (may_be_ahead(r, claimed))
-    SlotsAhead<A, staged>(r, call).settle(FrameUnits{r, claimed.n()}, early, claimed.line.bytes(0));
-  return false;
-}
-// Answers such a frame, beside unpack_ahead(). Returns the number of its events; 0: the packet takes
-// another way. First warp.
-template <Summed A>
-__device__ __forceinline__ std::uint32_t answer_claimed(const Resident& r, SlotsCall<A> call,
-                                                        const A& algorithm, const ClaimedEvent& claimed,
-                                                        rich::Rings* rings) {
-  if (!may_be_ahead(r, claimed)) return 0;
-  const std::int64_t offset = claimed.offset;
-  call.frame = claimed.frame();
-  call.incomplete = is_incomplete(claimed.flags());
+  call.frame = f.frame;
+  call.incomplete = is_incomplete(static_cast<std::uint16_t>(f.flags));
   call.rings = call.frame % sample_every == 0 ? rings : nullptr;
-  call.answer = answer_lines(r, claimed.n(), claimed.buffer());
-  return answer_ahead(call, algorithm, r.options, claimed.line.bytes(0), contract::mailbox_mark(claimed.n()),
-                      [offset] { return device_time() + offset; });
+  if (r.mailbox.answers)
+    call.answer = {
+        reinterpret_cast<Sixteen*>(r.mailbox.answers + contract::answer_line_bytes * std::size_t{f.buffer}),
+        f.mark};
+  unsigned looks = contract::most_unit_reads;
+  // Some warp may have met a packet without slots, of another number.
+  const auto goes_on = [&] { return --looks && !__any_sync(all, Block::look(s.not_ahead) != 0); };
+  SharedUnit head, unit;
+  bool there = false;
+  do {
+    head = SharedUnit::look(s.slot_unit[0]);
+    there = __all_sync(all, head.mark == f.mark) != 0;
+  } while (!there && goes_on());
+  if (!there) return 0;
+  call.events = SlotsHeader(head.word[0], head.word[1], f.bytes).events;
+  if (call.events == 0) return 0;
+  const bool is = lane < call.events;
+  do {
+    unit = SharedUnit::look(s.slot_result[lane]);
+    there = __all_sync(all, !is || unit.mark == f.mark) != 0;
+  } while (!there && goes_on());
+  if (!there) return 0;
+  const bool answered = answer_slots(
+      call, SlotResult(unit), r.options,
+      [&] {
+        while (!__all_sync(all, !is || Block::look(s.stored[lane]) == f.mark)) continue;
+        Block::fence();
+      },
+      [&] { return device_time() + f.offset; });
+  return answered ? call.events : 0;
 }
 
 }  // namespace nanet::gpu
