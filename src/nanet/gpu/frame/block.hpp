@@ -126,12 +126,6 @@ struct Steps {
     if (leads()) got = atomicAdd(&at, 1u);
     return __shfl_sync(0xFFFFFFFFu, got, 0);
   }
-  // f(group, number of groups) with all threads of each group together, all of the block's.
-  template <class F>
-  __device__ static void groups(const F& f) {
-    f(thread() >> 5, threads() >> 5);
-    sync();
-  }
   // Whether f(lane) is true for all lanes of share_lanes. A group.
   template <class F>
   __device__ static bool lanes(const F& f) {

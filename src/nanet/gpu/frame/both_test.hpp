@@ -316,20 +316,27 @@ class Both {
       bool done = false;
       if (all && !other && works) {
         ++ahead_of_line;
+        const bool before = choice / 80 % 3;  // the event line comes after the events are built
+        const Frame number = before ? buffer_work.frame_by_header() : frame;
         const auto groups_of = [&](unsigned b) {
           return ThreadUnits<Block>::groups_of(shape().boards, Block::threads(), b);
         };
-        each([&](unsigned, const auto& units, const auto& of) {
-          const std::uint32_t size = units.used() ? of.size : 0;
-          const unsigned readers = fragments.readers(size >> 16, units.groups());
-          if (units.group() < readers)
-            fragments.read_board(units.board(), size, units.group(), readers);
-          else
-            fragments.join_all(units.board(), units.group(), groups_of);
-        });
-        const bool before = choice / 80 % 3;  // the event line comes after the events are built
-        const Frame number = before ? buffer_work.frame_by_header() : frame;
-        built = buffer_work.template build<Block>(work, number, !before && actual, [] {});
+        const auto build_ahead = [&] {
+          each([&](unsigned, const auto& units, const auto& of) {
+            const std::uint32_t size = units.used() ? of.size : 0;
+            const unsigned readers = fragments.readers(size >> 16, units.groups());
+            if (units.group() < readers)
+              fragments.read_board(units.board(), size, units.group(), readers);
+            else
+              fragments.join_all(units.board(), units.group(), groups_of);
+          });
+          built = buffer_work.template build<Block>(work, number, !before && actual, [] {});
+        };
+        if (choice / 240 % 2) {  // a frame that another block has got
+          build_ahead();
+          buffer_work.template drop<Block>();
+        }
+        build_ahead();
         done = usual && buffer_work.is_held(lines) && number == frame && (!before || !actual);
         refused += usual && !done;
         if (!done) buffer_work.template drop<Block>();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Work on the fragments of a usual frame: checks every entry of the index against the bytes, reads each
 // fragment's hits (for exact sums: sums them), and joins fragments into events by their times. Both at once,
-// by different groups of threads: hits need no table of the events, and sums wait for no join. It needs the
-// units of all boards, not the event line.
+// by different groups of threads: hits need no table of the events, and sums wait for no join. It needs
+// units, not the event line: of all boards to join, of one to read.
 #pragma once
 
 #include "nanet/gpu/frame/indexed_frame.hpp"
@@ -80,7 +80,8 @@ class FragmentWork {
       if (!good) B::set(s_.held.unusual, 1);
     }
   }
-  // groups_of(b): groups of board b. group, board: of the caller, among its board's.
+  // groups_of(b): groups of board b. group, board: of the caller, among its board's. Groups that know other
+  // sizes than those held join any fragments: that work is dropped.
   template <class GroupsOf>
   NANET_DEVICE NANET_INLINED void join_all(unsigned board, unsigned group, const GroupsOf& groups_of) const {
     const Bytes in = s_.held.bytes(boards_, small_, stride_);

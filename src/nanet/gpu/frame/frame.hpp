@@ -90,7 +90,7 @@ class FrameWork {
     return false;
   }
 
-  // Whether frames with an index take work_indexed().
+  // Whether frames with an index take build_indexed().
   NANET_DEVICE bool takes_index() const {
     if constexpr (Summed<A>)
       return algorithm_.whole;
@@ -142,7 +142,6 @@ class FrameWork {
     }
   }
 
- public:
 #ifdef __CUDACC__
 
   // The usual packet of a single board: one packet of at most 32 events in slots, each event's PM IDs
@@ -224,7 +223,6 @@ class FrameWork {
     frame_ = frame;
   }
   NANET_DEVICE const FrameShared& shared() const { return s_; }
-  NANET_DEVICE const Workspace<A>& workspace() const { return workspace_; }
   NANET_DEVICE std::uint32_t window() const { return options_.window; }
   NANET_DEVICE const BuiltEvent& event(std::uint32_t e) const { return tables_.event[e]; }
   NANET_DEVICE rich::EventView view(const BuiltEvent& event) const {

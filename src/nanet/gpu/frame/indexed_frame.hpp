@@ -51,8 +51,8 @@ class IndexedFrame : public SummedFrame<A, B> {
     sums(tables)[to] = words;
     return good;
   }
-  // The events, with their primitives, beside another task of a warp without events; `none` for a frame that
-  // needs the careful way. The members of FrameShared and `slot` of the tables have been prepared.
+  // The events, with their primitives; `none` for a frame that needs the careful way. The members of
+  // FrameShared and `slot` of the tables have been prepared.
   template <class Beside>
   NANET_DEVICE NANET_INLINED BuiltFrame build(const Beside& beside) {
     if (workspace_.rings) B::one([&] { s_.merge.pm_used = 0; });

@@ -26,7 +26,7 @@ class MailboxUnits {
     const std::uint32_t most = sizes_.stride < sizes_.segment ? sizes_.stride : sizes_.segment;
     return most < contract::mailbox_segment_bytes ? most : contract::mailbox_segment_bytes;
   }
-  // A frame that BufferWork::usual() takes: all segments and their indices are in the mailbox.
+  // A usual frame, which is built by its index: all segments and their indices are in the mailbox.
   template <class Lines>
   NANET_DEVICE bool is_usual(const Lines& lines) const {
     if (!lines.used() || !lines.indexed() || sizes_.boards > contract::index_boards) return false;
@@ -145,7 +145,7 @@ class MailboxUnits {
       if (places.begin[j] < (places.of_index >> j & 1 ? fragments : bytes)) early.missing |= 1u << j;
     early.missing &= ~early.had;
     if (!B::agree(early.missing == 0 && bytes <= places.reach)) return false;
-    // As trim().
+    // As trim(), in few instructions.
     NANET_UNROLLED
     for (unsigned j = 0; j < ThreadUnits<B>::most; ++j)
       if (places.of_index & early.had & 1u << j) {

@@ -46,9 +46,6 @@ class FrameAhead {
       const std::int16_t* conditions = nullptr;
       Next next = done;
       if (by_line) {
-        while (waits()) __nanosleep(20);
-        Block::fence();  // the event line is read after `waiting`
-        if (!claimed_.usual) return;
         if (dirty) work_.template drop<LaterWarps>();
         const SegmentLines lines(r_, claimed_, 0, early());
         work_.complete(threadIdx.x, lines);
@@ -106,8 +103,8 @@ class FrameAhead {
  private:
   static constexpr unsigned all = ~0u;
   // done: the line is there, of the held frame, whose sizes it has. held: neither the line nor another number
-  // is. line: it is there, of another frame. again: another number is expected. none: the line is there, of
-  // no usual frame.
+  // has been seen. line: it is there, of another frame. again: another number is expected. none: the line is
+  // there, of no usual frame.
   enum Next : std::uint32_t { done, held, line, again, none };
 
   __device__ static unsigned lane() { return threadIdx.x & 31u; }
@@ -163,9 +160,10 @@ class FrameAhead {
     const FragmentWork<A, Block> work = fragment_work(tables, nullptr);
     if (ahead_) {
       const unsigned board = units_.board(), groups = units_.groups();
-      const std::uint32_t size = has && units_.used() ? early_.size : 0;
-      const unsigned readers = work.readers(size >> 16, groups);
       asm volatile("bar.sync %0, %1;" ::"r"(board_barrier + board), "r"(32 * groups) : "memory");
+      // Its warps have the same units, or the work is dropped.
+      const std::uint32_t size = has && units_.used() ? Block::look(s_.held.size[board]) : 0;
+      const unsigned readers = work.readers(size >> 16, groups);
       if (units_.group() < readers) {
         asm volatile("bar.arrive %0, %1;" ::"n"(join_barrier), "r"(LaterWarps::threads()) : "memory");
         work.read_board(board, size, units_.group(), readers);
@@ -187,7 +185,7 @@ class FrameAhead {
     if (!Block::look(s_.held.by_line))
       work.join_all(units_.board(), units_.group(), [&](unsigned b) { return groups_of(b); });
     if (!decides()) return;
-    if (lane() == 0) s_.trace.built = device_time();
+    if (same && lane() == 0) s_.trace.built = device_time();
     publish(0, !same ? choose(0, true, false) : is_expected() || !waits() ? held : again);
   }
   // Next step. wait: for an answer other than `held`. same: all warps hold the same, a frame of this

@@ -78,7 +78,6 @@ struct SegmentLines : FrameUnits {
     return r.mailbox.input && (claimed.line.flags() & contract::EventLine::segments);
   }
   __device__ std::uint32_t bytes(unsigned b) const { return claimed.line.bytes(b); }
-  __device__ bool indexed() const { return claimed.line.flags() & contract::EventLine::indexed; }
   __device__ std::uint32_t fragments(unsigned b) const {
     return claimed.line.bytes(contract::index_boards + b);
   }

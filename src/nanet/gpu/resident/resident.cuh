@@ -258,7 +258,7 @@ __device__ __forceinline__ void consume(const Resident& r, const A& algorithm, c
         if (r.mailbox.input) {
           const Workspace<A> workspace = memory.workspace(true, nullptr);
           FrameAhead<A> frame_ahead(r, algorithm, buffer_work, frame_shared, claimed, workspace,
-                                    *shared.conditions, works_ahead);
+                                    *shared.conditions, works_ahead && !ahead);
           frame_ahead.run(others, likely);
           early = frame_ahead.early();
         }
