@@ -80,7 +80,7 @@ class FragmentWork {
       if (!good) B::set(s_.held.unusual, 1);
     }
   }
-  // groups_of(b): groups of board b. group, board: of the caller, among its board's. Groups that know other
+  // groups_of(b): groups of board b. group, board: of the caller, among its board's. Groups that hold other
   // sizes than those held join any fragments: that work is dropped.
   template <class GroupsOf>
   NANET_DEVICE NANET_INLINED void join_all(unsigned board, unsigned group, const GroupsOf& groups_of) const {
