@@ -160,6 +160,10 @@ Result run(const std::vector<Bytes>& packets, const char* algorithm, const trigg
     if (restart_every && i % restart_every == restart_every - 1) chain.restart();
   }
   chain.drain();
+  // All times of a frame are of one clock, whichever warp has taken them.
+  constexpr Nanoseconds hour = 3'600'000'000'000;
+  for (const trigger::Stage s : {trigger::Stage::build, trigger::Stage::reconstruct})
+    EXPECT_LT(chain.accounting().stage(s).max(), hour);
   Result result{chain.sent(), chain.account(), 0, chain.executor().figures()};
   for (const trigger::Physics* p : chain.executor().physics())
     for (unsigned r = 1; r <= rich::max_rings; ++r) result.rings += r * p->rings_per_event[r];

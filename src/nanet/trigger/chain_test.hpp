@@ -93,6 +93,7 @@ class Chain {
   }
 
   Account account() const { return Account::of(stream_.counters(), accounting_); }
+  const Accounting& accounting() const { return accounting_; }
   const Packets& sent() const { return outlet_.sent; }
   const Executor& executor() const { return *executor_; }
   card::Stream& stream() { return stream_; }
