@@ -318,17 +318,14 @@ class Both {
         ++ahead_of_line;
         const bool before = choice / 80 % 3;  // the event line comes after the events are built
         const Frame number = before ? buffer_work.frame_by_header() : frame;
-        const auto groups_of = [&](unsigned b) {
-          return ThreadUnits<Block>::groups_of(shape().boards, Block::threads(), b);
-        };
+        const ThreadUnits<Block>::Roles roles(shape().boards, Block::threads());
+        ASSERT_TRUE(ThreadUnits<Block>::has_roles(shape().boards, Block::threads()));
         const auto build_ahead = [&] {
-          each([&](unsigned, const auto& units, const auto& of) {
-            const std::uint32_t size = units.used() ? of.size : 0;
-            const unsigned readers = fragments.readers(size >> 16, units.groups());
-            if (units.group() < readers)
-              fragments.read_board(units.board(), size, units.group(), readers);
-            else
-              fragments.join_all(units.board(), units.group(), groups_of);
+          each([&](unsigned t, const auto& units, const auto& of) {
+            if (t >= roles.readers)
+              fragments.join_all(t - roles.readers, roles.joiners);
+            else if (units.used())
+              fragments.read_board(units.board(), of.size, units.group(), roles.of_board);
           });
           built = buffer_work.template build<Block>(work, number, !before && actual, [] {});
         };

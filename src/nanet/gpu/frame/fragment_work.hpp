@@ -47,20 +47,15 @@ class FragmentWork {
                                  [&](unsigned b, std::uint32_t i, const IndexedBoard::Found& found) {
                                    return read(fragments, b, i, found);
                                  });
-        if (task < 2 * shares) return fragments.join(share_lanes * (task - shares) + lane);
+        if (task < 2 * shares) return fragments.join(share_lanes * (task - shares) + lane, counts());
         return lane >= boards_ || fragments.board(lane).sound();
       });
       if (!good) B::set(s_.held.unusual, 1);
     }
   }
 
-  // The same in two parts, for boards of one packet each. Number of a board's groups that read its fragments,
-  // as soon as its units are there; the others join those of all boards.
-  NANET_DEVICE static unsigned readers(std::uint32_t fragments, unsigned groups) {
-    const std::uint32_t shares = shares_of(fragments);
-    return shares < groups ? shares : groups - 1;
-  }
-  // size: HeldFrame::size of the board.
+  // The same in two parts, for boards of one packet each: some groups read the fragments of a board as soon
+  // as its units are there, the others join those of all boards. size: HeldFrame::size of the board.
   NANET_DEVICE NANET_INLINED void read_board(unsigned b, std::uint32_t size, unsigned group,
                                              unsigned groups) const {
     const std::uint32_t bytes = size & 0xFFFF, count = size >> 16;
@@ -80,29 +75,24 @@ class FragmentWork {
       if (!good) B::set(s_.held.unusual, 1);
     }
   }
-  // groups_of(b): groups of board b. group, board: of the caller, among its board's. Groups that hold other
-  // sizes than those held join any fragments: that work is dropped.
-  template <class GroupsOf>
-  NANET_DEVICE NANET_INLINED void join_all(unsigned board, unsigned group, const GroupsOf& groups_of) const {
+  // group, groups: of those that join.
+  NANET_DEVICE NANET_INLINED void join_all(unsigned group, unsigned groups) const {
     const Bytes in = s_.held.bytes(boards_, small_, stride_);
     const Fragments fragments(in, small_, t_, s_.merge, window_, conditions_);
-    unsigned joiner = 0, joiners = 0;  // number among those that join
-    NANET_UNROLLED
-    for (unsigned b = 0; b < HeldFrame::boards; ++b) {
-      const unsigned of_board = groups_of(b), reading = of_board ? readers(in.fragments[b], of_board) : 0;
-      if (b == board) joiner = joiners + group - reading;
-      joiners += of_board - reading;
-    }
     const std::uint32_t total = fragments.total(), shares = shares_of(total);
-    if (joiner == 0 && B::leads()) B::set(s_.held.total, total);
+    if (group == 0 && B::leads()) B::set(s_.held.total, total);
     NANET_ROLLED
-    for (std::uint32_t share = joiner; share < shares; share += joiners) {
-      const bool good = B::lanes([&](unsigned lane) { return fragments.join(share_lanes * share + lane); });
+    for (std::uint32_t share = group; share < shares; share += groups) {
+      const bool good =
+          B::lanes([&](unsigned lane) { return fragments.join(share_lanes * share + lane, counts()); });
       if (!good) B::set(s_.held.unusual, 1);
     }
   }
 
  private:
+  NANET_DEVICE auto counts() const {
+    return [this](unsigned board) { return s_.held.size[board] >> 16; };
+  }
   NANET_DEVICE static std::uint32_t shares_of(std::uint32_t fragments) {
     return (fragments + share_lanes - 1) / share_lanes;
   }

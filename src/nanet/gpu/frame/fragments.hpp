@@ -111,16 +111,17 @@ struct FragmentTimes {
 // Merger::join() for up to most_members fragments of each board. Times: board -> FragmentTimes, above all
 // times for i beyond the board's count. Read for i < usual_members, or < index_room if a board has more
 // fragments; from most_members on only where all fragments are earlier, so that any value will do.
-template <class Times>
+template <class Times, class Counts>
 class FragmentJoin {
  public:
-  NANET_DEVICE FragmentJoin(const Times& times, const std::uint32_t (&count)[join_boards],
-                            std::uint32_t window)
-      : times_(times), count_(count), window_(window) {
+  // counts: board -> fragments.
+  NANET_DEVICE FragmentJoin(const Times& times, const Counts& counts, std::uint32_t window)
+      : times_(times), counts_(counts), window_(window) {
     NANET_UNROLLED
     for (unsigned c = 0; c < join_boards; ++c) {
-      many_ = many_ || count[c] > usual_members;
-      few_ = few_ && count[c] <= usual_members / 2;
+      const std::uint32_t count = counts(c);
+      many_ = many_ || count > usual_members;
+      few_ = few_ && count <= usual_members / 2;
     }
   }
 
@@ -141,7 +142,7 @@ class FragmentJoin {
     NANET_UNROLLED
     for (unsigned k = 0; k < join_boards; ++k) {
       at[k] = k ? 0 : i;
-      count[k] = count_of(other(board, k));
+      count[k] = counts_(other(board, k));
       limit[k] = opened + (other(board, k) < board);
     }
     below(row, limit, count, at);
@@ -162,12 +163,6 @@ class FragmentJoin {
 
   // k-th board after `board`, which is the 0th.
   NANET_DEVICE static unsigned other(unsigned board, unsigned k) { return (board + k) % join_boards; }
-  NANET_DEVICE std::uint32_t count_of(unsigned board) const {
-    std::uint32_t count = count_[0];
-    NANET_UNROLLED
-    for (unsigned c = 1; c < join_boards; ++c) count = c == board ? count_[c] : count;
-    return count;
-  }
   // at[k]: number of fragments of the k-th board, k > 0, with a time below limit[k]; boards in parallel.
   NANET_DEVICE void below(const Row (&row)[join_boards], const std::uint32_t (&limit)[join_boards],
                           const std::uint32_t (&count)[join_boards], std::uint32_t (&at)[join_boards]) const {
@@ -216,7 +211,7 @@ class FragmentJoin {
   }
 
   const Times& times_;
-  const std::uint32_t (&count_)[join_boards];
+  const Counts& counts_;
   std::uint32_t window_;
   bool many_ = false, few_ = true;  // the same in all threads
 };

@@ -69,11 +69,13 @@ class IndexedFragments {
   }
   // Writes ~members of the event that a fragment begins, if it begins one, to Tables::slot, which has been
   // zero, by the number of earlier fragments. x: number of the fragment. False if it is not in order of time.
-  NANET_DEVICE bool join(std::uint32_t x) const {
+  // counts: as in FragmentJoin.
+  template <class Counts>
+  NANET_DEVICE bool join(std::uint32_t x, const Counts& counts) const {
     const auto times_of = [&](unsigned c) {  // the upper half of an entry
       return FragmentTimes<2>{reinterpret_cast<const std::byte*>(m_.index[c]) + 2};
     };
-    const FragmentJoin<decltype(times_of)> joiner(times_of, in_.fragments, window_);
+    const FragmentJoin<decltype(times_of), Counts> joiner(times_of, counts, window_);
     return each(x, all, [&](unsigned b, std::uint32_t i) {
       return joiner(b, i, [&](std::uint32_t number, std::uint32_t members) { t_.slot[number] = ~members; });
     });

@@ -215,7 +215,13 @@ class QuickMerge {
     const auto times_of = [&](unsigned c) {
       return FragmentTimes<1>{reinterpret_cast<const std::byte*>(time(c))};
     };
-    const FragmentJoin<decltype(times_of)> joiner(times_of, count, window_);
+    const auto counts = [&](unsigned board) {
+      std::uint32_t own = count[0];
+      NANET_UNROLLED
+      for (unsigned c = 1; c < join_boards; ++c) own = c == board ? count[c] : own;
+      return own;
+    };
+    const FragmentJoin<decltype(times_of), decltype(counts)> joiner(times_of, counts, window_);
     const auto begun = [&](std::uint32_t number, std::uint32_t of) { members()[number] = of; };
     const bool disorder = p.index < p.count() && !joiner(p.board, p.index, begun);
     return !__syncthreads_or(disorder);

@@ -27,10 +27,19 @@ class ThreadUnits {
     step_ = of_board * size;
     used_ = thread >= B::idle && group >> bits < of_board && board_ < boards;
   }
-  // Groups that have units of a board; boards: up to index_boards.
-  NANET_HD static unsigned groups_of(unsigned boards, unsigned threads, unsigned board) {
-    const unsigned lists = lists_for(boards), bits = lists == 1 ? 0 : lists == 4 ? 2 : 3;
-    return board < lists ? groups_of((threads - B::idle) / B::group, lists, bits, board) : 0;
+  // Groups of a block that read fragments, the same number of each board, the first ones of a board's; those
+  // with all higher numbers join fragments. boards: up to index_boards, each with two groups or more.
+  struct Roles {
+    unsigned readers, joiners, of_board;  // of_board: readers of a board
+    NANET_HD Roles(unsigned boards, unsigned threads) {
+      const unsigned lists = lists_for(boards), groups = (threads - B::idle) / B::group;
+      of_board = ((lists == 1 ? groups : groups / 4) + 1) / 2;
+      readers = lists * of_board;
+      joiners = groups - readers;
+    }
+  };
+  NANET_HD static bool has_roles(unsigned boards, unsigned threads) {
+    return boards <= contract::index_boards && (threads - B::idle) / B::group >= 2 * lists_for(boards);
   }
   NANET_HD unsigned board() const { return board_; }
   // Number of the thread's group among its board's, and their number; of boards with an index, before

@@ -31,8 +31,7 @@ class FrameAhead {
         claimed_(claimed),
         workspace_(workspace),
         conditions_(conditions),
-        ahead_(ahead && r.mailbox_in_gpu_memory && r.sizes.boards <= HeldFrame::boards &&
-               groups_of(lists_for(r.sizes.boards) - 1) >= 2),
+        ahead_(ahead && r.mailbox_in_gpu_memory && ThreadUnits<Block>::has_roles(r.sizes.boards, blockDim.x)),
         units_(work.of(threadIdx.x)) {}
 
   // Until the first warp has the entry of the claimed event, and the events of its frame are built if it is a
@@ -111,9 +110,6 @@ class FrameAhead {
   __device__ static unsigned warp() { return threadIdx.x / 32 - 1; }
   __device__ static unsigned warps() { return blockDim.x / 32 - 1; }
   __device__ static bool decides() { return warp() == warps() - 1; }  // for all; it never reads a board
-  __device__ unsigned groups_of(unsigned board) const {
-    return ThreadUnits<Block>::groups_of(r_.sizes.boards, blockDim.x, board);
-  }
   // Barriers of LaterWarps: one for all of them, one per board, and one that those that join wait at.
   static constexpr unsigned board_barrier = 2, join_barrier = board_barrier + HeldFrame::boards;
   // Number that is expected next. The same in the whole warp.
@@ -158,15 +154,15 @@ class FrameAhead {
   __device__ __forceinline__ void work_ahead(bool has) const {
     const Tables tables = work_.small_tables();
     const FragmentWork<A, Block> work = fragment_work(tables, nullptr);
+    const typename ThreadUnits<Block>::Roles roles(r_.sizes.boards, blockDim.x);
     if (ahead_) {
       const unsigned board = units_.board(), groups = units_.groups();
       asm volatile("bar.sync %0, %1;" ::"r"(board_barrier + board), "r"(32 * groups) : "memory");
-      // Its warps have the same units, or the work is dropped.
-      const std::uint32_t size = has && units_.used() ? Block::look(s_.held.size[board]) : 0;
-      const unsigned readers = work.readers(size >> 16, groups);
-      if (units_.group() < readers) {
+      if (warp() < roles.readers) {
         asm volatile("bar.arrive %0, %1;" ::"n"(join_barrier), "r"(LaterWarps::threads()) : "memory");
-        work.read_board(board, size, units_.group(), readers);
+        // The board's warps have the same units, or the work is dropped.
+        if (has && units_.used())
+          work.read_board(board, Block::look(s_.held.size[board]), units_.group(), roles.of_board);
         return;
       }
     }
@@ -182,8 +178,7 @@ class FrameAhead {
                           of = lane() < warps() ? Block::look(s_.held.of_group[lane()]) : 0;
       same = Block::agree(of == 0 || of == mark) && !Block::look(s_.held.by_line);
     }
-    if (!Block::look(s_.held.by_line))
-      work.join_all(units_.board(), units_.group(), [&](unsigned b) { return groups_of(b); });
+    if (!Block::look(s_.held.by_line)) work.join_all(warp() - roles.readers, roles.joiners);
     if (!decides()) return;
     if (same && lane() == 0) s_.trace.built = device_time();
     publish(0, !same ? choose(0, true, false) : is_expected() || !waits() ? held : again);
