@@ -395,8 +395,10 @@ TEST(SocketCard, ReadingThreadsWriteTheMailbox) {
       std::memcpy(&event, line.event.data(), sizeof line.event);
       found = event.type == static_cast<std::uint8_t>(EventType::receive_done) && event.frame == f;
     }
-    ASSERT_TRUE(line.flags & contract::EventLine::segments);
-    for (unsigned b = 0; b < 4; ++b) {
+    // Threads may have read the first frame before the card's thread began the burst.
+    const bool in_mailbox = line.flags & contract::EventLine::segments;
+    ASSERT_TRUE(in_mailbox || f == 0) << f;
+    for (unsigned b = 0; in_mailbox && b < 4; ++b) {
       ASSERT_EQ(line.bytes[b], (sent[b].size() + 15) / 16 * 16);
       std::byte unit[contract::unit_data_bytes];
       for (std::uint32_t u = 0; u < sent[b].size() / sizeof unit; ++u) {
