@@ -9,7 +9,7 @@
 File names: BENCH-MACHINE[-LABEL].json, for example trigger-H200-60s.json. BENCH is the name of the
 measurement (`nanet bench NAME --json FILE`, `nanet quality --json FILE`), MACHINE a key of
 results/machines.json, LABEL separates several runs. A new measurement replaces the file of the same name, or
-stands beside it under a label. README.md takes the round trip from latency-H200t.json and the rates from
+stands beside it under a label. README.md takes the round trip from latency-H200u.json and the rates from
 rings-A.json and rings-H200.json (constants in readme.py). results/targets.json names the file of each target.
 
 Keys of every file: `bench`, `command`, `date`, `commit`, `rows`, `figures`. Files with `transcribed_from`

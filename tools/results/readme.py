@@ -17,7 +17,7 @@ TRIPS = (
     ("cpu", "CPU"),
     ("echo", "bare UDP echo"),
 )  # mode, title
-README_CPU, README_GPU, README_TRIP = "A", "H200", "H200t"  # machines of the tables
+README_CPU, README_GPU, README_TRIP = "A", "H200", "H200u"  # machines of the tables
 
 
 def summary(measurements: Sequence[Measurement]) -> str:
