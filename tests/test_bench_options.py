@@ -14,8 +14,8 @@ from nanet.bench import NAMES, OPTIONS, Settings, trigger
 
 def test_one_thread_instead_of_several_is_named(machine):
     machine(2)
-    told = "the card runs in one thread: this host has 2 cores, 2 threads take 6"
-    assert placement.too_few_cores(2) == told
+    message = "the card has one thread: 2 threads require 6 cores, this host has 2"
+    assert placement.too_few_cores(2) == message
     assert placement.too_few_cores(0) == placement.too_few_cores(1) == ""
     assert not placement.chain_reason().fit
     for cpus in (placement.CHAIN_CORES - 1, placement.CHAIN_CORES):

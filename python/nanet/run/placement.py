@@ -82,7 +82,7 @@ def too_few_cores(card_threads: int) -> str:
     cores, needed = len(host.cores()), card_threads + OTHERS
     if card_threads < 2 or cores >= needed:
         return ""
-    return f"the card runs in one thread: this host has {cores} cores, {card_threads} threads take {needed}"
+    return f"the card has one thread: {card_threads} threads require {needed} cores, this host has {cores}"
 
 
 def chain_reason() -> host.Reason:

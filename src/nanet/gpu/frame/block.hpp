@@ -202,9 +202,9 @@ struct Steps {
     }
     return before;
   }
-  // number() for a long f: however many flags there are, f takes one
-  // turn of the block for as many items as it has threads. list: a word per set flag; f(i, number) may use
-  // list[number]. beside(): in each thread after its f.
+  // number() for a long f: however many flags there are, f takes one turn of the block for as many items as
+  // it has threads. list: a word per set flag; f(i, number) may use list[number]. beside(): in each thread
+  // after its f.
   template <class F, class Beside>
   __device__ static std::uint32_t number_all(const std::uint32_t* flag, std::uint32_t n, std::uint32_t* room,
                                              std::uint32_t* list, const F& f, const Beside& beside) {

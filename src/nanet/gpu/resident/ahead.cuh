@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Usual frames of a block, by all warps but the first, which waits for the event line. Units are copied as
-// they arrive; once all boards are complete by their packets' headers, fragments are read and joined
-// (frame/fragment_work.hpp) and events built, for exact sums up to their primitives, before the line comes.
+// they arrive; before the line comes, a board's fragments are read once it is complete by its packet's
+// header, those of all boards are joined (frame/fragment_work.hpp), and events are built, for exact sums up
+// to their primitives.
 //
 // Several blocks near the queue's head expect the same frame, since other entries lie between frames. Those
 // that do not get it drop it when its number is announced, and expect the next.

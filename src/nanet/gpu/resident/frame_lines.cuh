@@ -77,10 +77,8 @@ struct SegmentLines : FrameUnits {
   __device__ bool used() const {
     return r.mailbox.input && (claimed.line.flags() & contract::EventLine::segments);
   }
-  __device__ std::uint32_t bytes(unsigned b) const { return claimed.line.bytes(b); }
-  __device__ std::uint32_t fragments(unsigned b) const {
-    return claimed.line.bytes(contract::index_boards + b);
-  }
+  __device__ std::uint32_t bytes(unsigned b) const { return claimed.bytes(b); }
+  __device__ std::uint32_t fragments(unsigned b) const { return claimed.fragments(b); }
   __device__ std::uint32_t early() const { return had; }
   __device__ std::uint32_t stale() const { return old; }  // of another frame
   // A merged frame in their place.
