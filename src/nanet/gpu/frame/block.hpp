@@ -28,6 +28,16 @@ NANET_HD inline std::uint32_t half_word(const std::byte* at) {
   return value;
 #endif
 }
+// The same as a signed number.
+NANET_HD inline std::int32_t signed_half_word(const std::byte* at) {
+#ifdef __CUDA_ARCH__
+  return *reinterpret_cast<const std::int16_t*>(at);
+#else
+  std::int16_t value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+#endif
+}
 NANET_HD inline std::uint32_t one_byte(const std::byte* at) {
   return static_cast<std::uint32_t>(*at);
 }

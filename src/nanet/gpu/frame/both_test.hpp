@@ -320,13 +320,19 @@ class Both {
         const Frame number = before ? buffer_work.frame_by_header() : frame;
         const ThreadUnits<Block>::Roles roles(shape().boards, Block::threads());
         ASSERT_TRUE(ThreadUnits<Block>::has_roles(shape().boards, Block::threads()));
+        // As few groups as in a block of a GPU, or as many as there are.
+        const unsigned of_board = choice % 5 ? 1 + choice % 2 : roles.of_board,
+                       joiners = choice % 7 ? 1 + choice % 3 : roles.joiners;
         const auto build_ahead = [&] {
           each([&](unsigned t, const auto& units, const auto& of) {
-            if (t >= roles.readers)
-              fragments.join_all(t - roles.readers, roles.joiners);
-            else if (units.used())
-              fragments.read_board(units.board(), of.size, units.group(), roles.of_board);
+            if (t < roles.readers) {
+              if (units.used() && units.group() < of_board)
+                fragments.read_board(units.board(), of.size, units.group(), of_board);
+            } else if (t < roles.readers + joiners) {
+              fragments.join_all(t - roles.readers, joiners);
+            }
           });
+          fragments.read_rest(of_board);
           built = buffer_work.template build<Block>(work, number, !before && actual, [] {});
         };
         if (choice / 240 % 2) {  // a frame that another block has got
@@ -454,8 +460,7 @@ class Both {
   contract::Memory memory_;
   BufferSizes sizes_;
   std::uint32_t room_;
-  std::vector<typename PlaneOf<A>::type> plane_ =
-      std::vector<typename PlaneOf<A>::type>(rich::plane_table_size);
+  std::vector<typename PlaneOf<A>::type> plane_ = std::vector<typename PlaneOf<A>::type>(PlaneOf<A>::size);
   A algorithm_{};
   std::vector<rich::Rings> rings_;
   rich::Rings result_[2];

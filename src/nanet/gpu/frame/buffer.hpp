@@ -200,7 +200,10 @@ class BufferWork : public MailboxUnits<B> {
   }
 
  public:
-  NANET_DEVICE void prepare(unsigned t) const { Units::prepare(t, small_tables()); }
+  NANET_DEVICE void prepare(unsigned t) const {
+    Units::prepare(t, small_tables());
+    if constexpr (Summed<A>) IndexedFrame<A, B>::prepare(t, small_tables());
+  }
   // Computed where they are used: a few additions, instead of registers that the whole loop of a resident
   // kernel would keep, or spill.
   NANET_DEVICE Tables small_tables() const {
@@ -222,7 +225,7 @@ class BufferWork : public MailboxUnits<B> {
     std::uint32_t* const slot = small_tables().slot;
     C::each([&](unsigned t) {
       for (std::uint32_t x = t; x < IndexedFragments<B>::all; x += C::threads()) slot[x] = 0;
-      if (t == 0) s_.held.unusual = s_.careful = 0;
+      if (t == 0) s_.held.unusual = s_.careful = s_.merge.pm_used = 0;
     });
   }
   // Number of the held frame, by its first board's packet.

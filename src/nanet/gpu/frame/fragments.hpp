@@ -17,7 +17,7 @@ class IndexedBoard {
  public:
   static constexpr unsigned packets = contract::indexed_packets;
 
-  // segment: bytes of the board at a multiple of 16; entry: index_entries words.
+  // segment: bytes of the board at a multiple of 16, at least 16; entry: index_entries words and two more.
   NANET_DEVICE IndexedBoard(const std::byte* segment, std::uint32_t bytes, std::uint32_t fragments,
                             const std::uint32_t* entry)
       : segment_(segment), entry_(entry) {
@@ -46,7 +46,7 @@ class IndexedBoard {
 
   struct Found {
     std::uint32_t offset = 0, stored = 0, truncated = 0;  // offset: in the segment
-    bool sound = false;                                   // the entry is right; else the rest is 0
+    bool sound = false;                                   // the entry is right; else the rest is any
   };
   // Fragment i < fragments of a sound board.
   NANET_DEVICE Found operator()(std::uint32_t i) const {
@@ -61,10 +61,14 @@ class IndexedBoard {
     }
     return find(segment_, entry_, i, from, to, first, stop);
   }
-  // The same for a board whose only packet, a usual one, has these bytes and fragments.
+  // The same for a board whose only packet, a usual one, has these bytes and fragments. The last entry is
+  // right if ones follow it in its unit.
   NANET_DEVICE static Found of_only(const std::byte* segment, std::uint32_t bytes, std::uint32_t fragments,
                                     const std::uint32_t* entry, std::uint32_t i) {
-    return find(segment, entry, i, 0, fragments, wire::mgp::header_bytes, bytes);
+    static_assert(contract::entries_per_unit == 3 && contract::IndexEntry::none == ~std::uint32_t{0});
+    Found found = find(segment, entry, i, 0, fragments, wire::mgp::header_bytes, bytes);
+    found.sound &= (i + 1 != fragments) | ((entry[i + 1] & entry[i + 2]) == contract::IndexEntry::none);
+    return found;
   }
 
  private:
@@ -72,19 +76,21 @@ class IndexedBoard {
   NANET_DEVICE static Found find(const std::byte* segment, const std::uint32_t* entries, std::uint32_t i,
                                  std::uint32_t from, std::uint32_t to, std::uint32_t first,
                                  std::uint32_t stop) {
-    Found found;
-    const std::uint32_t entry = entries[i], offset = contract::IndexEntry::offset(entry);
-    if (offset % 2 || offset < first || offset + 8 > stop || (i == from && offset != first)) return found;
-    const std::byte* const at = segment + offset;
+    // Without branches: the loads of all threads then go together.
+    const std::uint32_t entry = entries[i], following = entries[i + 1],
+                        offset = contract::IndexEntry::offset(entry);
+    const bool inside =
+        !(offset & 1) & (offset >= first) & (offset + 8 <= stop) & ((i != from) | (offset == first));
+    const std::byte* const at = segment + (inside ? offset : 0);
     const std::uint32_t low = half_word(at), head = half_word(at + 4), rest = half_word(at + 6);
-    const std::uint32_t stored = head >> 8, end = offset + 8 + 2 * stored;
-    const std::uint32_t next = i + 1 < to ? contract::IndexEntry::offset(entries[i + 1]) : end;
-    found.sound = stored <= max_fragment_hits && end <= stop && end == next &&
-                  contract::IndexEntry::time(entry) == ((low & 0xFF) << 8 | (head & 0xFF));
-    if (!found.sound) return found;
+    Found found;
     found.offset = offset;
-    found.stored = stored;
-    found.truncated = (rest >> 8 & 1) != 0 || (rest & 0xFF) > stored ? 1 : 0;
+    found.stored = head >> 8;
+    found.truncated = (rest >> 8 & 1) | ((rest & 0xFF) > found.stored ? 1 : 0);
+    const std::uint32_t end = offset + 8 + 2 * found.stored;
+    const std::uint32_t next = i + 1 < to ? contract::IndexEntry::offset(following) : end;
+    found.sound = inside & (found.stored <= max_fragment_hits) & (end <= stop) & (end == next) &
+                  (contract::IndexEntry::time(entry) == ((low & 0xFF) << 8 | (head & 0xFF)));
     return found;
   }
 
@@ -125,88 +131,132 @@ class FragmentJoin {
     }
   }
 
-  // Joins the fragments of the cluster that fragment i of a board begins, if it begins one; begun(number,
-  // members) for each event, number: of fragments in earlier events. Returns false if the fragment is earlier
-  // than the one before it. One thread for each fragment.
-  template <class Begun>
-  NANET_DEVICE bool operator()(unsigned board, std::uint32_t i, const Begun& begun) const {
-    const auto own = times_(board);
-    const std::uint32_t opened = own(i), before = i ? own(i - 1) : 0;
-    if (i > 0 && before > opened) return false;
-    if (i > 0 && opened - before <= window_) return true;
-    // The other boards, in the order of their distance from the fragment's.
-    const Row row[join_boards] = {own, times_(other(board, 1)), times_(other(board, 2)),
-                                  times_(other(board, 3))};
-    static_assert(join_boards == 4);
-    std::uint32_t at[join_boards], count[join_boards], limit[join_boards];
+  // A fragment; `there` is false for none.
+  struct Place {
+    unsigned board;
+    std::uint32_t i;
+    bool there;
+  };
+  // Joins the fragments of the clusters that these fragments begin, of those that begin one; begun(number,
+  // members) for each event, number: of fragments in earlier events. Returns false if one of them is earlier
+  // than the one before it on its board. Each fragment has one thread, which may have several: their chains
+  // of instructions then run side by side.
+  template <std::size_t n, class Begun>
+  NANET_DEVICE bool operator()(const Place (&of)[n], const Begun& begun) const {
+    Search search[n];
+    bool good = true;
     NANET_UNROLLED
-    for (unsigned k = 0; k < join_boards; ++k) {
-      at[k] = k ? 0 : i;
-      count[k] = counts_(other(board, k));
-      limit[k] = opened + (other(board, k) < board);
+    for (unsigned j = 0; j < n; ++j) {
+      const unsigned board = of[j].board;
+      const std::uint32_t i = of[j].i;
+      Search& s = search[j];
+      const auto own = times_(board);
+      const std::uint32_t before = i ? own(i - 1) : 0;
+      s.latest = own(i);
+      good = good && !(of[j].there && i > 0 && before > s.latest);
+      s.begins = of[j].there && (i == 0 || (before <= s.latest && s.latest - before > window_));
+      // The other boards, in the order of their distance from the fragment's.
+      NANET_UNROLLED
+      for (unsigned k = 0; k < join_boards; ++k) {
+        s.board[k] = other(board, k);
+        s.row[k] = times_(s.board[k]);
+        s.at[k] = k ? 0 : i;
+        s.count[k] = counts_(s.board[k]);
+        s.limit[k] = s.latest + (s.board[k] < board);
+      }
     }
-    below(row, limit, count, at);
-    std::uint32_t earlier[join_boards];
+    below(search);
     NANET_UNROLLED
-    for (unsigned k = 1; k < join_boards; ++k) earlier[k] = at[k] ? row[k](at[k] - 1) : 0;
-    bool begins = true;
-    NANET_UNROLLED
-    for (unsigned k = 1; k < join_boards; ++k)
-      begins = begins && !(at[k] > 0 && opened - earlier[k] <= window_);
-    if (begins) cluster(board, row, count, at, opened, begun);
-    return true;
+    for (unsigned j = 0; j < n; ++j) {
+      Search& s = search[j];
+      NANET_UNROLLED
+      for (unsigned k = 1; k < join_boards; ++k)
+        s.begins = s.begins && !(s.at[k] > 0 && s.latest - s.row[k](s.at[k] - 1) <= window_);
+    }
+    clusters(search, begun);
+    return good;
   }
 
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
   using Row = decltype(std::declval<const Times&>()(0u));
+  // State of a fragment's search. By board: number of fragments before the cluster, or joined already; count;
+  // times below which fragments are before it. begins: it begins a cluster, whose latest time this is.
+  struct Search {
+    Row row[join_boards];
+    unsigned board[join_boards];
+    std::uint32_t at[join_boards], count[join_boards], limit[join_boards], latest;
+    bool begins;
+  };
 
   // k-th board after `board`, which is the 0th.
   NANET_DEVICE static unsigned other(unsigned board, unsigned k) { return (board + k) % join_boards; }
   // at[k]: number of fragments of the k-th board, k > 0, with a time below limit[k]; boards in parallel.
-  NANET_DEVICE void below(const Row (&row)[join_boards], const std::uint32_t (&limit)[join_boards],
-                          const std::uint32_t (&count)[join_boards], std::uint32_t (&at)[join_boards]) const {
-    if (many_) advance(usual_members, row, limit, at);
-    if (!few_) advance(usual_members / 2, row, limit, at);
+  template <std::size_t n>
+  NANET_DEVICE void below(Search (&search)[n]) const {
+    if (many_) advance(usual_members, search);
+    if (!few_) advance(usual_members / 2, search);
     NANET_UNROLLED
-    for (std::uint32_t step = usual_members / 4; step > 0; step /= 2) advance(step, row, limit, at);
+    for (std::uint32_t step = usual_members / 4; step > 0; step /= 2) advance(step, search);
     NANET_UNROLLED
-    for (unsigned k = 1; k < join_boards; ++k) {
-      if (row[k](at[k]) < limit[k]) ++at[k];
-      if (at[k] > count[k]) at[k] = count[k];
+    for (unsigned j = 0; j < n; ++j) {
+      Search& s = search[j];
+      NANET_UNROLLED
+      for (unsigned k = 1; k < join_boards; ++k) {
+        if (s.row[k](s.at[k]) < s.limit[k]) ++s.at[k];
+        if (s.at[k] > s.count[k]) s.at[k] = s.count[k];
+      }
     }
   }
-  NANET_DEVICE static void advance(std::uint32_t step, const Row (&row)[join_boards],
-                                   const std::uint32_t (&limit)[join_boards],
-                                   std::uint32_t (&at)[join_boards]) {
-    std::uint32_t there[join_boards];
+  template <std::size_t n>
+  NANET_DEVICE static void advance(std::uint32_t step, Search (&search)[n]) {
+    std::uint32_t there[n][join_boards];
     NANET_UNROLLED
-    for (unsigned k = 1; k < join_boards; ++k) there[k] = row[k](at[k] + step - 1);
+    for (unsigned j = 0; j < n; ++j) {
+      NANET_UNROLLED
+      for (unsigned k = 1; k < join_boards; ++k) there[j][k] = search[j].row[k](search[j].at[k] + step - 1);
+    }
     NANET_UNROLLED
-    for (unsigned k = 1; k < join_boards; ++k) at[k] += there[k] < limit[k] ? step : 0;
+    for (unsigned j = 0; j < n; ++j) {
+      NANET_UNROLLED
+      for (unsigned k = 1; k < join_boards; ++k)
+        search[j].at[k] += there[j][k] < search[j].limit[k] ? step : 0;
+    }
   }
-  template <class Begun>
-  NANET_DEVICE void cluster(unsigned board, const Row (&row)[join_boards],
-                            const std::uint32_t (&count)[join_boards], std::uint32_t (&at)[join_boards],
-                            std::uint32_t latest, const Begun& begun) const {
+  // Takes the events of the clusters one after the other, of all fragments side by side.
+  template <std::size_t n, class Begun>
+  NANET_DEVICE void clusters(Search (&search)[n], const Begun& begun) const {
     for (;;) {
-      std::uint32_t head[join_boards], first = none, number = 0;
+      std::uint32_t head[n][join_boards], first[n], number[n];
+      bool any = false;
       NANET_UNROLLED
-      for (unsigned k = 0; k < join_boards; ++k) {
-        head[k] = at[k] < count[k] ? row[k](at[k]) : none;
-        first = head[k] < first ? head[k] : first;
-        number += at[k];
+      for (unsigned j = 0; j < n; ++j) {
+        Search& s = search[j];
+        first[j] = none;
+        number[j] = 0;
+        NANET_UNROLLED
+        for (unsigned k = 0; k < join_boards; ++k) {
+          head[j][k] = s.at[k] < s.count[k] ? s.row[k](s.at[k]) : none;
+          first[j] = head[j][k] < first[j] ? head[j][k] : first[j];
+          number[j] += s.at[k];
+        }
+        s.begins = s.begins && first[j] != none && (first[j] <= s.latest || first[j] - s.latest <= window_);
+        any = any || s.begins;
       }
-      if (first == none || (first > latest && first - latest > window_)) return;
-      std::uint32_t members = 0;
+      if (!any) return;
       NANET_UNROLLED
-      for (unsigned k = 0; k < join_boards; ++k) {
-        const bool take = head[k] != none && head[k] - first <= window_;
-        members |= (take ? at[k] : absent_member) << 8 * other(board, k);
-        if (take && head[k] > latest) latest = head[k];
-        at[k] += take;
+      for (unsigned j = 0; j < n; ++j) {
+        Search& s = search[j];
+        std::uint32_t members = 0;
+        NANET_UNROLLED
+        for (unsigned k = 0; k < join_boards; ++k) {
+          const bool take = head[j][k] != none && head[j][k] - first[j] <= window_;
+          members |= (take ? s.at[k] : absent_member) << 8 * s.board[k];
+          if (take && head[j][k] > s.latest) s.latest = head[j][k];
+          s.at[k] += take;
+        }
+        if (s.begins) begun(number[j], members);
       }
-      begun(number, members);
     }
   }
 

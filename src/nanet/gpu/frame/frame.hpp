@@ -31,7 +31,7 @@ class FrameWork {
       s.words = wire::mtp::header_bytes / 4;
       s.primitives = s.stamp = 0;
       s.events = s.below = s.overflow = s.rings = s.duplicates = s.masked = s.valid = 0;
-      s.taken = s.disorder = s.units_missing = s.careful = 0;
+      s.taken = s.disorder = s.units_missing = s.careful = s.merge.pm_used = 0;
       s.not_ahead = s.ahead = 0;
       s.held = {};
       if constexpr (merges) s.rows.at = nullptr;

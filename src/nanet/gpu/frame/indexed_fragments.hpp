@@ -29,10 +29,15 @@ class IndexedFragments {
     NANET_HD std::int32_t first() const { return static_cast<std::int32_t>(word >> first_at & 0x7FF); }
     NANET_HD std::int32_t last() const { return static_cast<std::int32_t>(word >> last_at & 0x7FF); }
   };
-  // A word per event, behind the Info of all fragments at the begin of Tables::fragment.
+  // Entry of a fragment in tables of all fragments. The first one, of zeros, stands for those of absent
+  // boards.
+  static constexpr std::uint32_t entries = 1 + all;
+  NANET_DEVICE static std::uint32_t entry(unsigned board, std::uint32_t i) { return 1 + board * most + i; }
+  NANET_DEVICE static Info* infos(const Tables& tables) { return reinterpret_cast<Info*>(tables.fragment); }
+  // A word per event, behind the Info of all fragments.
   NANET_DEVICE static std::uint32_t* event_list(const Tables& tables) {
-    static_assert(sizeof(Info) + sizeof(std::uint32_t) <= sizeof(Fragment));
-    return reinterpret_cast<std::uint32_t*>(reinterpret_cast<Info*>(tables.fragment) + all);
+    static_assert(entries * sizeof(Info) + all * sizeof(std::uint32_t) <= all * sizeof(Fragment));
+    return reinterpret_cast<std::uint32_t*>(infos(tables) + entries);
   }
   // What an event's fragments give.
   struct Event {
@@ -67,18 +72,26 @@ class IndexedFragments {
     }
     return good;
   }
-  // Writes ~members of the event that a fragment begins, if it begins one, to Tables::slot, which has been
-  // zero, by the number of earlier fragments. x: number of the fragment. False if it is not in order of time.
-  // counts: as in FragmentJoin.
-  template <class Counts>
-  NANET_DEVICE bool join(std::uint32_t x, const Counts& counts) const {
+  // Writes ~members of the events that these fragments begin to Tables::slot, which has been zero, by the
+  // number of earlier fragments. x: numbers of the fragments; there may be fewer. False if one is not in
+  // order of time. counts: as in FragmentJoin.
+  template <std::size_t n, class Counts>
+  NANET_DEVICE bool join(const std::uint32_t (&x)[n], const Counts& counts) const {
     const auto times_of = [&](unsigned c) {  // the upper half of an entry
       return FragmentTimes<2>{reinterpret_cast<const std::byte*>(m_.index[c]) + 2};
     };
-    const FragmentJoin<decltype(times_of), Counts> joiner(times_of, counts, window_);
-    return each(x, all, [&](unsigned b, std::uint32_t i) {
-      return joiner(b, i, [&](std::uint32_t number, std::uint32_t members) { t_.slot[number] = ~members; });
-    });
+    using Join = FragmentJoin<decltype(times_of), Counts>;
+    const Join joiner(times_of, counts, window_);
+    typename Join::Place of[n];
+    NANET_UNROLLED
+    for (std::size_t j = 0; j < n; ++j) {
+      of[j] = {0, 0, false};
+      each(x[j], all, [&](unsigned b, std::uint32_t i) {
+        of[j] = {b, i, true};
+        return true;
+      });
+    }
+    return joiner(of, [&](std::uint32_t number, std::uint32_t members) { t_.slot[number] = ~members; });
   }
   // take(board, fragment, found) for fragment x. False for any but the usual bytes.
   template <class Take>
@@ -102,74 +115,84 @@ class IndexedFragments {
       }
     return {at_ + std::size_t{own} * in_.stride, bytes, count, m_.index[own]};
   }
-  // Reads a fragment's hits: four(word, n) for each four words, of which the first n are hits. False if PM
-  // IDs do not ascend, or are invalid or masked.
+  // Reads a fragment's hits: four(ids) for the PM IDs of each four hits, in place of absent ones pm_count and
+  // above. False if PM IDs do not ascend, or are invalid or masked.
   template <class Four>
   NANET_DEVICE bool read(unsigned b, std::uint32_t i, const IndexedBoard::Found& found, Info& info,
                          const Four& four) const {
-    constexpr unsigned together = 4;  // loads in flight
+    constexpr unsigned together = 4;  // loads in flight, also of half words behind the last hit
+    static_assert(pm_count + together <= 0x800);
     const std::byte* const hits = hits_of(b, found.offset);
-    std::int32_t late = 0, last = -1;  // late: 2^11 times the sum of the hits' differences
-    std::uint32_t first = found.stored ? half_word(hits) & 0x7FF : 0;
-    bool good = true;
-    for (std::uint32_t h = 0; h < found.stored; h += together) {
-      std::uint32_t word[together];
+    const std::uint32_t stored = found.stored, first = half_word(hits) & 0x7FF,
+                        last = half_word(hits - 2 + 2 * stored) & 0x7FF;
+    std::int32_t late = 0, before = -1;  // late: 2^11 times the sum of the hits' differences
+    bool bad = false;
+    for (std::uint32_t h = 0; h < stored; h += together) {
+      std::int32_t word[together], id[together];
       NANET_UNROLLED
-      for (unsigned k = 0; k < together; ++k)
-        word[k] = h + k < found.stored ? half_word(hits + 2 * (h + k)) : 0;
-      four(word, found.stored - h);
+      for (unsigned k = 0; k < together; ++k) word[k] = signed_half_word(hits + 2 * (h + k));
       NANET_UNROLLED
       for (unsigned k = 0; k < together; ++k) {
-        const auto id = static_cast<std::int32_t>(word[k] & 0x7FF);
-        const bool is = h + k < found.stored;
-        good = good && !(is && id <= last);
-        last = is ? id : last;
-        late += static_cast<std::int16_t>(word[k]) - id;
+        word[k] = h + k < stored ? word[k] : static_cast<std::int32_t>(pm_count + k);
+        id[k] = word[k] & 0x7FF;
+      }
+      four(id);
+      NANET_UNROLLED
+      for (unsigned k = 0; k < together; ++k) {
+        bad |= id[k] <= before;
+        before = id[k];
+        late += word[k] - id[k];
       }
     }
-    good = good && last < static_cast<std::int32_t>(pm_count);
-    std::int32_t times = static_cast<std::int32_t>(found.stored * time(b, i)) + (late >> 9);
+    bad |= stored != 0 && last >= pm_count;
+    std::int32_t times = static_cast<std::int32_t>(stored * time(b, i)) + (late >> 9);
     if (conditions_)
-      for (std::uint32_t h = 0; good && h < found.stored; ++h) {
+      for (std::uint32_t h = 0; !bad && h < stored; ++h) {
         const std::int32_t t0 = conditions_[half_word(hits + 2 * h) & 0x7FF];
-        good = t0 != masked_pm;
+        bad = t0 == masked_pm;
         times -= t0;
       }
-    info = {times, found.stored | found.truncated << Info::truncated_at | first << Info::first_at |
-                       (static_cast<std::uint32_t>(last) & 0x7FF) << Info::last_at};
-    return good;
+    info = {times,
+            stored | found.truncated << Info::truncated_at | first << Info::first_at | last << Info::last_at};
+    return !bad;
   }
-  // f(number) for each member of an event.
+  // f(board, fragment) for each member of an event.
   template <class F>
   NANET_DEVICE static void each_member(std::uint32_t members, const F& f) {
     NANET_UNROLLED
     for (unsigned c = 0; c < join_boards; ++c) {
       const std::uint32_t member = members >> 8 * c & 0xFF;
-      if (member != absent_member) f(c, c * most + member);
+      if (member != absent_member) f(c, member);
     }
   }
-  // An event by the infos of its members; member(number, present) for each board: where it is absent, number
-  // is that of any fragment. Without branches, so that the loads of all boards are in flight together.
+  // Before a frame: the entries of absent boards, and their times.
+  NANET_DEVICE static void prepare(unsigned t, const Tables& tables, Merge& merge) {
+    static_assert(absent_member < index_room);
+    if (t == 0) infos(tables)[0] = {0, 0};
+    if (t < join_boards) merge.index[t][absent_member] = contract::IndexEntry::none;
+  }
+  // An event by the infos of its members; member(entry) for each board. Without branches, so that the loads
+  // of all boards are in flight together.
   template <class F>
-  NANET_DEVICE Event event(std::uint32_t members, const Info* infos, const F& member) const {
+  NANET_DEVICE Event event(std::uint32_t members, const F& member) const {
     Event e;
     std::int32_t times = 0, last = -1;
     NANET_UNROLLED
     for (unsigned c = 0; c < join_boards; ++c) {
       const std::uint32_t own = members >> 8 * c & 0xFF;
       const bool present = own != absent_member;
-      const std::uint32_t i = present ? own : 0;
-      const Info info = infos[c * most + i];
-      member(c * most + i, present);
-      const std::uint32_t opened = present ? time(c, i) : ~std::uint32_t{0};
+      const std::uint32_t at = present ? entry(c, own) : 0;
+      const Info info = infos(t_)[at];
+      member(at);
+      const std::uint32_t opened = time(c, own);
       e.opened = opened < e.opened ? opened : e.opened;
       e.boards |= std::uint32_t{present} << c;
-      e.truncated |= present ? info.truncated() : 0;
-      const std::uint32_t stored = present ? info.stored() : 0;
+      e.truncated |= info.truncated();
+      const std::uint32_t stored = info.stored();
       e.usual = e.usual && (stored == 0 || info.first() > last);
       last = stored ? info.last() : last;
       e.hits += stored;
-      times += stored ? info.times : 0;
+      times += info.times;
     }
     e.time = e.hits ? Merger<B>::mean_time(times, e.hits) : e.opened;
     return e;

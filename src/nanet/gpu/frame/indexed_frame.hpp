@@ -16,10 +16,9 @@ class IndexedFrame : public SummedFrame<A, B> {
   using Base::s_, Base::t_, Base::options_, Base::workspace_;
 
  public:
-  // Bytes from Tables::member on. Of absent boards the first fragment's sums are read too, and not used.
+  // Bytes from Tables::member on.
   NANET_HD static constexpr std::size_t sums_bytes(unsigned boards) {
-    constexpr std::uint32_t most = IndexedFragments<B>::most;
-    return sizeof(EventSums<A>) * (boards == join_boards ? most * join_boards : most * (join_boards - 1) + 1);
+    return sizeof(EventSums<A>) * (1 + IndexedFragments<B>::most * boards);
   }
 
   // at: the bytes, in shared memory. tables: in shared memory, of at least IndexedFragments::all.
@@ -34,28 +33,24 @@ class IndexedFrame : public SummedFrame<A, B> {
   NANET_DEVICE static bool read(const IndexedFragments<B>& fragments, const Tables& tables,
                                 const typename PlaneOf<A>::type* plane, unsigned b, std::uint32_t i,
                                 const IndexedBoard::Found& found) {
-    const std::uint32_t* const pairs = A::pairs(plane);
-    typename A::WholeSums total;
-    const std::uint32_t to = b * Fragments::most + i;
-    const bool good = fragments.read(b, i, found, infos(tables)[to], [&](const auto& word, std::uint32_t n) {
-      constexpr unsigned together = sizeof word / sizeof word[0];
-      std::uint32_t pair[together];
+    const auto* const terms = A::terms(plane);
+    EventSums<A> total{};
+    const std::uint32_t to = Fragments::entry(b, i);
+    const bool good = fragments.read(b, i, found, Fragments::infos(tables)[to], [&](const auto& ids) {
       NANET_UNROLLED
-      for (unsigned k = 0; k < together; ++k) pair[k] = k < n ? pairs[word[k] & 0x7FF] : 0;
-      NANET_UNROLLED
-      for (unsigned k = 0; k < together; ++k) total.add(pair[k]);
+      for (const std::int32_t id : ids) A::add(total.word, terms, static_cast<std::uint32_t>(id));
     });
-    EventSums<A> words;
-    NANET_UNROLLED
-    for (unsigned w = 0; w < A::words; ++w) words.word[w] = A::word(total, w);
-    sums(tables)[to] = words;
+    sums(tables)[to] = total;
     return good;
+  }
+  // Before a frame: the entry of absent boards. Thread t.
+  NANET_DEVICE static void prepare(unsigned t, const Tables& tables) {
+    if (t == 0) sums(tables)[0] = {};
   }
   // The events, with their primitives; `none` for a frame that needs the careful way. The members of
   // FrameShared and `slot` of the tables have been prepared.
   template <class Beside>
   NANET_DEVICE NANET_INLINED BuiltFrame build(const Beside& beside) {
-    if (workspace_.rings) B::one([&] { s_.merge.pm_used = 0; });
     BuiltFrame built;
     built.events = B::number_all(
         t_.slot, s_.held.total, s_.merge.room, event_members(),
@@ -72,23 +67,21 @@ class IndexedFrame : public SummedFrame<A, B> {
 
  private:
   using Fragments = IndexedFragments<B>;
-  using Info = typename Fragments::Info;
   // In place of the fragments' lists and of the PM IDs behind them, which unpack() writes later.
   NANET_DEVICE static EventSums<A>* sums(const Tables& t) {
     return reinterpret_cast<EventSums<A>*>(t.member);
   }
-  NANET_DEVICE static Info* infos(const Tables& t) { return reinterpret_cast<Info*>(t.fragment); }
   NANET_DEVICE std::uint32_t* event_members() const { return Fragments::event_list(t_); }
 
   // Event e of these members: sums, time, ring and primitive. One thread.
   NANET_DEVICE void reconstruct(std::uint32_t e, std::uint32_t members) const {
     EventSums<A> total{};
-    const auto event = fragments_.event(members, infos(t_), [&](std::uint32_t number, bool present) {
-      const EventSums<A> part = sums(t_)[number];
+    const auto event = fragments_.event(members, [&](std::uint32_t entry) {
+      const EventSums<A> part = sums(t_)[entry];
       NANET_UNROLLED
       for (unsigned w = 0; w < A::words; ++w)
         total.word[w] = static_cast<std::int32_t>(static_cast<std::uint32_t>(total.word[w]) +
-                                                  (present ? static_cast<std::uint32_t>(part.word[w]) : 0));
+                                                  static_cast<std::uint32_t>(part.word[w]));
     });
     if (!event.usual) s_.careful = 1;
     Base::decide(e, total, event.hits, event.time, event.opened, event.boards, event.truncated, [&] {
@@ -103,12 +96,11 @@ class IndexedFrame : public SummedFrame<A, B> {
       for (std::uint32_t x = t; x < join_boards * events; x += B::threads()) {
         const std::uint32_t e = x / join_boards, own = x % join_boards;
         std::uint32_t to = t_.event[e].first;
-        Fragments::each_member(event_members()[e], [&](unsigned c, std::uint32_t number) {
-          const std::uint32_t stored = infos(t_)[number].stored();
+        Fragments::each_member(event_members()[e], [&](unsigned c, std::uint32_t i) {
+          const std::uint32_t stored = Fragments::infos(t_)[Fragments::entry(c, i)].stored();
           if (c < own) to += stored;
           if (c != own) return;
-          const std::byte* const hits =
-              fragments_.hits_of(c, fragments_.offset(c, number - c * Fragments::most));
+          const std::byte* const hits = fragments_.hits_of(c, fragments_.offset(c, i));
           for (std::uint32_t h = 0; h < stored; ++h)
             t_.pm[to + h] = static_cast<PmId>(half_word(hits + 2 * h) & 0x7FF);
         });

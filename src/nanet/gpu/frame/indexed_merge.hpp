@@ -12,7 +12,6 @@ namespace nanet::gpu {
 template <class B>
 class IndexedMerge {
   using Fragments = IndexedFragments<B>;
-  using Info = typename Fragments::Info;
 
  public:
   // As IndexedFragments; Tables::slot is zero.
@@ -23,8 +22,7 @@ class IndexedMerge {
   // Checks a fragment's hits, and notes its Info.
   NANET_DEVICE static bool read(const Fragments& fragments, const Tables& tables, unsigned b, std::uint32_t i,
                                 const IndexedBoard::Found& found) {
-    return fragments.read(b, i, found, infos(tables)[b * Fragments::most + i],
-                          [](const auto&, std::uint32_t) {});
+    return fragments.read(b, i, found, Fragments::infos(tables)[Fragments::entry(b, i)], [](const auto&) {});
   }
   // Fills event and pm of the tables, and pm_used. total: number of fragments. All threads.
   template <class Beside>
@@ -44,13 +42,17 @@ class IndexedMerge {
  private:
   static constexpr unsigned parts = 2;  // threads that unpack a fragment
 
-  NANET_DEVICE static Info* infos(const Tables& t) { return reinterpret_cast<Info*>(t.fragment); }
-  // Place of each fragment's hits in Tables::pm.
-  NANET_DEVICE std::uint32_t* places() const { return t_.key; }
+  NANET_DEVICE std::uint32_t stored(unsigned b, std::uint32_t i) const {
+    return Fragments::infos(t_)[Fragments::entry(b, i)].stored();
+  }
+  // Place of a fragment's hits in Tables::pm.
+  NANET_DEVICE std::uint32_t& place(unsigned b, std::uint32_t i) const {
+    return t_.key[b * Fragments::most + i];
+  }
 
   // Event e of these members. Returns false if its PM IDs do not ascend.
   NANET_DEVICE bool open(std::uint32_t e, std::uint32_t members) const {
-    const auto found = fragments_.event(members, infos(t_), [](std::uint32_t, bool) {});
+    const auto found = fragments_.event(members, [](std::uint32_t) {});
     BuiltEvent event;
     event.first = B::add(m_.pm_used, found.hits);
     event.time = static_cast<std::uint16_t>(found.time);
@@ -62,9 +64,9 @@ class IndexedMerge {
     event.truncated = static_cast<std::uint8_t>(found.truncated);
     t_.event[e] = event;
     std::uint32_t to = event.first;
-    Fragments::each_member(members, [&](unsigned, std::uint32_t number) {
-      places()[number] = to;
-      to += infos(t_)[number].stored();
+    Fragments::each_member(members, [&](unsigned c, std::uint32_t i) {
+      place(c, i) = to;
+      to += stored(c, i);
     });
     return found.usual;
   }
@@ -72,19 +74,19 @@ class IndexedMerge {
     constexpr unsigned together = 4;  // loads in flight
     const unsigned part = t % parts;
     fragments_.each(t / parts, B::threads() / parts, [&](unsigned b, std::uint32_t i) {
-      const std::uint32_t number = b * Fragments::most + i, stored = infos(t_)[number].stored();
+      const std::uint32_t n = stored(b, i);
       const std::byte* const hits = fragments_.hits_of(b, fragments_.offset(b, i));
-      PmId* const to = t_.pm + places()[number];
-      for (std::uint32_t h = part; h < stored; h += together * parts) {
+      PmId* const to = t_.pm + place(b, i);
+      for (std::uint32_t h = part; h < n; h += together * parts) {
         std::uint32_t word[together];
         NANET_UNROLLED
         for (unsigned k = 0; k < together; ++k) {
           const std::uint32_t at = h + k * parts;
-          word[k] = half_word(hits + 2 * (at < stored ? at : h));
+          word[k] = half_word(hits + 2 * (at < n ? at : h));
         }
         NANET_UNROLLED
         for (unsigned k = 0; k < together; ++k)
-          if (h + k * parts < stored) to[h + k * parts] = static_cast<PmId>(word[k] & 0x7FF);
+          if (h + k * parts < n) to[h + k * parts] = static_cast<PmId>(word[k] & 0x7FF);
       }
       return true;
     });

@@ -44,6 +44,7 @@ class MailboxUnits {
   NANET_DEVICE void prepare(unsigned t, const Tables& tables) const {
     for (std::uint32_t x = t; x < IndexedFragments<B>::all; x += B::threads()) tables.slot[x] = 0;
     for (auto units = of(t); units.has_index(); units.advance()) clear_index(units, ~std::uint32_t{0});
+    IndexedFragments<B>::prepare(t, tables, s_.merge);
   }
   // Removes those of a thread's units in this mask that belong to the index.
   NANET_DEVICE void clear_index(const ThreadUnits<B>& units, std::uint32_t mask) const {
@@ -139,20 +140,14 @@ class MailboxUnits {
                           Early& early) const {
     if (early.size == 0 || early.size == Early::several) return false;
     const std::uint32_t bytes = early.size & 0xFFFF, fragments = early.size >> 16;
-    early.missing = 0;
+    std::uint32_t needed = 0;
     NANET_UNROLLED
     for (unsigned j = 0; j < ThreadUnits<B>::most; ++j)
-      if (places.begin[j] < (places.of_index >> j & 1 ? fragments : bytes)) early.missing |= 1u << j;
-    early.missing &= ~early.had;
+      if (places.begin[j] < (places.of_index >> j & 1 ? fragments : bytes)) needed |= 1u << j;
+    early.missing = needed & ~early.had;
     if (!B::agree(early.missing == 0 && bytes <= places.reach)) return false;
-    // As trim(), in few instructions.
-    NANET_UNROLLED
-    for (unsigned j = 0; j < ThreadUnits<B>::most; ++j)
-      if (places.of_index & early.had & 1u << j) {
-        NANET_UNROLLED
-        for (unsigned i = 0; i < contract::entries_per_unit; ++i)
-          if (places.begin[j] + i >= fragments) places.to[j][i] = contract::IndexEntry::none;
-      }
+    if (early.had & ~needed & places.of_index)
+      clear_index(units, early.had & ~needed);  // no card writes them
     B::set(s_.held.size[units.board()], early.size);
     B::set(s_.held.mark[units.board()], mark);
     return true;

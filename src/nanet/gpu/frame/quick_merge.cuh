@@ -223,7 +223,9 @@ class QuickMerge {
     };
     const FragmentJoin<decltype(times_of), decltype(counts)> joiner(times_of, counts, window_);
     const auto begun = [&](std::uint32_t number, std::uint32_t of) { members()[number] = of; };
-    const bool disorder = p.index < p.count() && !joiner(p.board, p.index, begun);
+    using Place = typename FragmentJoin<decltype(times_of), decltype(counts)>::Place;
+    const Place own[] = {{p.board, p.index, true}};
+    const bool disorder = p.index < p.count() && !joiner(own, begun);
     return !__syncthreads_or(disorder);
   }
 

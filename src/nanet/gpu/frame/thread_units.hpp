@@ -28,18 +28,21 @@ class ThreadUnits {
     used_ = thread >= B::idle && group >> bits < of_board && board_ < boards;
   }
   // Groups of a block that read fragments, the same number of each board, the first ones of a board's; those
-  // with all higher numbers join fragments. boards: up to index_boards, each with two groups or more.
+  // with higher numbers join fragments, which takes about as long as reading twice as many, except the last
+  // one, which reads what readers leave. boards: up to
+  // index_boards, each with two groups or more.
   struct Roles {
     unsigned readers, joiners, of_board;  // of_board: readers of a board
     NANET_HD Roles(unsigned boards, unsigned threads) {
       const unsigned lists = lists_for(boards), groups = (threads - B::idle) / B::group;
-      of_board = ((lists == 1 ? groups : groups / 4) + 1) / 2;
+      of_board = groups / (3 * lists) > 1 ? groups / (3 * lists) : 1;
       readers = lists * of_board;
-      joiners = groups - readers;
+      joiners = groups - readers - 1;
     }
   };
   NANET_HD static bool has_roles(unsigned boards, unsigned threads) {
-    return boards <= contract::index_boards && (threads - B::idle) / B::group >= 2 * lists_for(boards);
+    const unsigned lists = lists_for(boards), groups = (threads - B::idle) / B::group;
+    return boards <= contract::index_boards && groups >= 2 * lists && groups > 2;
   }
   NANET_HD unsigned board() const { return board_; }
   // Number of the thread's group among its board's, and their number; of boards with an index, before

@@ -7,6 +7,7 @@
 #include "nanet/gpu/frame/merge.hpp"
 #include "nanet/gpu/frame/merged_rows.hpp"
 #include "nanet/gpu/frame/task.hpp"
+#include "nanet/gpu/plane_entries.hpp"
 #include "nanet/trigger/account/trace.hpp"
 #include "nanet/trigger/decide/decide.hpp"
 #include "nanet/trigger/decide/downscale.hpp"
@@ -49,7 +50,8 @@ struct HeldFrame {
     const std::uint32_t own = size & 0xFFFF;
     return bytes >= own && bytes <= (own + 15) / 16 * 16 && size >> 16 == fragments;
   }
-  // Description of the frame's bytes; at: segments, stride apart, in shared memory.
+  // Description of the frame's bytes; at: segments, stride apart, in shared memory. The size of boards that
+  // are not in use is 0.
   NANET_DEVICE Bytes bytes(unsigned used, const std::byte* at, std::uint32_t stride) const {
     Bytes in;
     in.boards = used;
@@ -58,9 +60,8 @@ struct HeldFrame {
     in.shared = in.indexed = true;
     NANET_UNROLLED
     for (unsigned b = 0; b < boards; ++b) {
-      const std::uint32_t own = b < used ? size[b] : 0;
-      in.bytes[b] = own & 0xFFFF;
-      in.fragments[b] = own >> 16;
+      in.bytes[b] = size[b] & 0xFFFF;
+      in.fragments[b] = size[b] >> 16;
     }
     return in;
   }
@@ -121,17 +122,21 @@ concept Remote = requires { A::at_once; };
 // Algorithm of exact sums over hits, which threads can share; the term of a hit depends only on the PM.
 template <class A>
 concept Summed = requires { typename A::WholeSums; };
-// Table entry of a PM, computed from its position.
+// Table of the PMs, computed from their positions.
 template <class A>
 struct PlaneOf {
   using type = rich::Point;
+  static constexpr std::size_t size = plane_entries;
   NANET_HD static void set(const A&, type* plane, std::uint32_t pm, const rich::Point& p) { plane[pm] = p; }
 };
 template <Summed A>
 struct PlaneOf<A> {
   using type = typename A::Position;
+  static constexpr std::size_t size = A::table_with_terms;
+  static_assert(A::table_pms == plane_entries && size > plane_entries);
   NANET_HD static void set(const A& algorithm, type* plane, std::uint32_t pm, const rich::Point& p) {
     algorithm.set(plane, pm, p);
+    if (algorithm.whole) A::set_term(plane, pm);
   }
 };
 

@@ -113,6 +113,10 @@ class FrameAhead {
   __device__ static bool decides() { return warp() == warps() - 1; }  // for all; it never reads a board
   // Barriers of LaterWarps: one for all of them, one per board, and one that those that join wait at.
   static constexpr unsigned board_barrier = 2, join_barrier = board_barrier + HeldFrame::boards;
+  // Whether the number that is expected next may be n: by its low word, one load for the whole warp.
+  __device__ bool expects(std::uint64_t n) const {
+    return *reinterpret_cast<const volatile std::uint32_t*>(&claimed_.next) == static_cast<std::uint32_t>(n);
+  }
   // Number that is expected next. The same in the whole warp.
   __device__ std::uint64_t expected() const {
     return __shfl_sync(all, *const_cast<const volatile std::uint64_t*>(&claimed_.next), 0);
@@ -129,20 +133,20 @@ class FrameAhead {
     const std::uint64_t k = claimed_.k;
     BoardUnits board = FrameUnits{r_, n_}.board(units_.board());
     do {
-      const std::uint64_t n = expected();
       const std::uint64_t frontier = *const_cast<const volatile std::uint64_t*>(&claimed_.frontier);
       const bool near = Block::agree(k < frontier + r_.early_distance);
-      if (n != n_) {
+      if (!Block::agree(expects(n_))) {
         if (early_.had) work_.clear_index(units_, early_.had);
-        n_ = n;
-        board = FrameUnits{r_, n}.board(units_.board());
+        n_ = expected();
+        board = FrameUnits{r_, n_}.board(units_.board());
         early_ = {0, mine, 0};
       }
       const bool looks =
           near && board.mark && __any_sync(all, early_.missing != 0 || (heads && early_.size == 0));
       if (looks) work_.look(board, places, heads, early_);
       // A number that is no longer expected is not held: all warps are to hold the same.
-      if (near && heads && work_.holds(units_, places, board.mark, early_) && expected() == n_) return true;
+      if (near && heads && work_.holds(units_, places, board.mark, early_) && Block::agree(expects(n_)))
+        return true;
       if (!looks)
         __nanosleep(near ? 20 : 100);
       else if (r_.early_pause)
@@ -160,8 +164,8 @@ class FrameAhead {
       const unsigned board = units_.board(), groups = units_.groups();
       asm volatile("bar.sync %0, %1;" ::"r"(board_barrier + board), "r"(32 * groups) : "memory");
       if (warp() < roles.readers) {
-        asm volatile("bar.arrive %0, %1;" ::"n"(join_barrier), "r"(LaterWarps::threads()) : "memory");
         // The board's warps have the same units, or the work is dropped.
+        asm volatile("bar.arrive %0, %1;" ::"n"(join_barrier), "r"(LaterWarps::threads()) : "memory");
         if (has && units_.used())
           work.read_board(board, Block::look(s_.held.size[board]), units_.group(), roles.of_board);
         return;
@@ -179,8 +183,12 @@ class FrameAhead {
                           of = lane() < warps() ? Block::look(s_.held.of_group[lane()]) : 0;
       same = Block::agree(of == 0 || of == mark) && !Block::look(s_.held.by_line);
     }
-    if (!Block::look(s_.held.by_line)) work.join_all(warp() - roles.readers, roles.joiners);
-    if (!decides()) return;
+    const bool complete = !Block::look(s_.held.by_line);
+    if (!decides()) {
+      if (complete) work.join_all(warp() - roles.readers, roles.joiners);
+      return;
+    }
+    if (complete) work.read_rest(roles.of_board);
     if (same && lane() == 0) s_.trace.built = device_time();
     publish(0, !same ? choose(0, true, false) : is_expected() || !waits() ? held : again);
   }
@@ -199,7 +207,7 @@ class FrameAhead {
   }
   // Whether the held frame is the one that is expected next.
   __device__ bool is_expected() const {
-    return contract::mailbox_mark(expected()) == Block::look(s_.held.mark[0]);
+    return Block::agree(expects(std::uint64_t{Block::look(s_.held.mark[0])} - 1));
   }
   __device__ void publish(unsigned i, Next next) const {
     if (lane() == 0) Block::set(s_.held.next[i], next);
