@@ -212,17 +212,16 @@ struct Steps {
     }
     return before;
   }
-  // number() for a long f: however many flags there are, f takes one turn of the block for as many items as
-  // it has threads. list: a word per set flag; f(i, number) may use list[number]. beside(): in each thread
-  // after its f.
+  // number() for a long f, and flags of at least all threads, from n on 0: however many are set, f takes one
+  // turn of the block for as many items as it has threads. list: a word per set flag; f(i, number) may use
+  // list[number]. beside(): in each thread after its f.
   template <class F, class Beside>
   __device__ static std::uint32_t number_all(const std::uint32_t* flag, std::uint32_t n, std::uint32_t* room,
                                              std::uint32_t* list, const F& f, const Beside& beside) {
     const unsigned lane = threadIdx.x & 31u, warp = thread() >> 5;
     std::uint32_t i = thread(), at = 0, items = 0;
-    bool is = false;
+    bool is = flag[i] != 0;
     if (n <= threads()) {
-      is = i < n && flag[i];
       const unsigned vote = __ballot_sync(0xFFFFFFFFu, is);
       if (lane == 0) room[warp] = __popc(vote);
       sync();

@@ -236,11 +236,12 @@ class BufferWork : public MailboxUnits<B> {
   NANET_DEVICE NANET_INLINED BuiltFrame build(const FrameWork<A, B, merges>& work, std::uint32_t frame,
                                               bool incomplete, const Beside& beside) const {
     if constexpr (Summed<A>) static_assert(sums_fit(1, 1) && sums_fit(join_boards, join_boards));
-    if (s_.held.unusual) {
+    const std::uint32_t unusual = B::look(s_.held.unusual), total = B::look(s_.held.total);
+    if (unusual) {
       beside();
       return {};
     }
-    return work.template build_indexed<C>(held(), small_, small_tables(), frame, incomplete, beside);
+    return work.template build_indexed<C>(held(), small_, small_tables(), total, frame, incomplete, beside);
   }
   // Exact sums: counts these events, and writes the packet to `answer` if they are in order; returns whether
   // they are. By the threads of C. frame, incomplete: those of build().

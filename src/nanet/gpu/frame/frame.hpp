@@ -98,18 +98,18 @@ class FrameWork {
       return true;
   }
   // Events of a frame with an index (Bytes::indexed), in small tables of at least IndexedFragments::all,
-  // whose fragments have been read and joined (fragment_work.hpp). By the threads of C. frame, incomplete:
-  // used for exact sums only.
+  // whose fragments have been read and joined (fragment_work.hpp). By the threads of C. total: number of
+  // fragments. frame, incomplete: used for exact sums only.
   template <class C, class Beside>
   NANET_DEVICE NANET_INLINED BuiltFrame build_indexed(const Bytes& in, std::byte* small, const Tables& tables,
-                                                      std::uint32_t frame, bool incomplete,
-                                                      const Beside& beside) const {
+                                                      std::uint32_t total, std::uint32_t frame,
+                                                      bool incomplete, const Beside& beside) const {
     if constexpr (Summed<A>)
-      return indexed<C>(in, small, tables, frame, incomplete).build(beside);
+      return indexed<C>(in, small, tables, frame, incomplete).build(total, beside);
     else
       return IndexedMerge<C>(in, small + (in.at - small), tables, s_.merge, options_.window,
                              workspace_.conditions)
-          .build(s_.held.total, beside);
+          .build(total, beside);
   }
   // Counts its events, and writes the packet to `answer` if they are in order. Returns whether they are.
   template <class C, class Clock>

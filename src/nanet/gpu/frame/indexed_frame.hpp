@@ -47,13 +47,14 @@ class IndexedFrame : public SummedFrame<A, B> {
   NANET_DEVICE static void prepare(unsigned t, const Tables& tables) {
     if (t == 0) sums(tables)[0] = {};
   }
-  // The events, with their primitives; `none` for a frame that needs the careful way. The members of
+  // The events, with their primitives; `none` for a frame that needs the careful way. total: number of
+  // fragments. The members of
   // FrameShared and `slot` of the tables have been prepared.
   template <class Beside>
-  NANET_DEVICE NANET_INLINED BuiltFrame build(const Beside& beside) {
+  NANET_DEVICE NANET_INLINED BuiltFrame build(std::uint32_t total, const Beside& beside) {
     BuiltFrame built;
     built.events = B::number_all(
-        t_.slot, s_.held.total, s_.merge.room, event_members(),
+        t_.slot, total, s_.merge.room, event_members(),
         [&](std::uint32_t slot, std::uint32_t e) { reconstruct(e, ~t_.slot[slot]); }, beside);
     B::one([&] { Base::set_header(built.events); });
     built.ordered = Base::ordered(built.events);

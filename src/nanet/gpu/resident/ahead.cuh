@@ -160,34 +160,30 @@ class FrameAhead {
     const Tables tables = work_.small_tables();
     const FragmentWork<A, Block> work = fragment_work(tables, nullptr);
     const typename ThreadUnits<Block>::Roles roles(r_.sizes.boards, blockDim.x);
-    if (ahead_) {
-      const unsigned board = units_.board(), groups = units_.groups();
-      asm volatile("bar.sync %0, %1;" ::"r"(board_barrier + board), "r"(32 * groups) : "memory");
-      if (warp() < roles.readers) {
-        // The board's warps have the same units, or the work is dropped.
-        asm volatile("bar.arrive %0, %1;" ::"n"(join_barrier), "r"(LaterWarps::threads()) : "memory");
-        if (has && units_.used())
-          work.read_board(board, Block::look(s_.held.size[board]), units_.group(), roles.of_board);
-        return;
-      }
+    const unsigned board = units_.board(), of_board = 32 * units_.groups();
+    if (ahead_ && warp() < roles.readers) {
+      asm volatile("bar.arrive %0, %1;" ::"n"(join_barrier), "r"(LaterWarps::threads()) : "memory");
+      asm volatile("bar.sync %0, %1;" ::"r"(board_barrier + board), "r"(of_board) : "memory");
+      // The board's warps have the same units, or the work is dropped.
+      if (has && units_.used())
+        work.read_board(board, Block::look(s_.held.size[board]), units_.group(), roles.of_board);
+      return;
     }
+    if (ahead_) asm volatile("bar.arrive %0, %1;" ::"r"(board_barrier + board), "r"(of_board) : "memory");
     asm volatile("bar.sync %0, %1;" ::"n"(join_barrier), "r"(LaterWarps::threads()) : "memory");
     if (!ahead_) {
       if (decides()) publish(0, choose(0, true));
       return;
-    }
-    // The warps of the boards have said what they hold.
-    bool same = false;
-    if (decides()) {
-      const std::uint32_t mark = Block::look(s_.held.mark[0]),
-                          of = lane() < warps() ? Block::look(s_.held.of_group[lane()]) : 0;
-      same = Block::agree(of == 0 || of == mark) && !Block::look(s_.held.by_line);
     }
     const bool complete = !Block::look(s_.held.by_line);
     if (!decides()) {
       if (complete) work.join_all(warp() - roles.readers, roles.joiners);
       return;
     }
+    // The warps of the boards have said what they hold.
+    const std::uint32_t mark = Block::look(s_.held.mark[0]),
+                        of = lane() < warps() ? Block::look(s_.held.of_group[lane()]) : 0;
+    const bool same = Block::agree(of == 0 || of == mark) && complete;
     if (complete) work.read_rest(roles.of_board);
     if (same && lane() == 0) s_.trace.built = device_time();
     publish(0, !same ? choose(0, true, false) : is_expected() || !waits() ? held : again);
