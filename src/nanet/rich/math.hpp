@@ -265,31 +265,6 @@ struct Math {
   NANET_HD static const std::uint32_t* pairs(const Position* table) {
     return reinterpret_cast<const std::uint32_t*>(table);
   }
-  // A larger table of table_pms PMs has, if `whole`, the sums of a hit on each PM behind the pairs: the first
-  // four words of all PMs, then the others. From pm_count on: zeros.
-  static constexpr std::uint32_t table_pms = 2048;
-  static constexpr std::size_t table_with_terms = table_pms / 4 + 2 * table_pms;
-  struct alignas(16) FourWords {
-    std::int32_t word[4];
-  };
-  static_assert(sizeof(FourWords) == sizeof(Position));
-  NANET_HD static const FourWords* terms(const Position* table) {
-    return reinterpret_cast<const FourWords*>(table + table_pms / 4);
-  }
-  // After set().
-  NANET_HD static void set_term(Position* table, std::uint32_t pm) {
-    WholeSums sums;
-    sums.add(pm < pm_count ? pairs(table)[pm] : 0);
-    auto* const to = reinterpret_cast<FourWords*>(table + table_pms / 4) + pm;
-    for (unsigned w = 0; w < words; ++w) to[w / 4 * table_pms].word[w % 4] = word(sums, w);
-  }
-  // Adds a PM's term.
-  NANET_HD static void add(std::int32_t (&sum)[words], const FourWords* terms, std::uint32_t pm) {
-    const FourWords part[] = {terms[pm], terms[table_pms + pm]};
-    for (unsigned w = 0; w < words; ++w)
-      sum[w] = static_cast<std::int32_t>(static_cast<std::uint32_t>(sum[w]) +
-                                         static_cast<std::uint32_t>(part[w / 4].word[w % 4]));
-  }
 
   template <class L>
   struct Fit {

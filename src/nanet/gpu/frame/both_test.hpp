@@ -127,8 +127,9 @@ class Both {
         }()),
         room_(room) {
     if constexpr (requires { algorithm_.use(geometry_); }) algorithm_.use(geometry_);
-    for (std::uint32_t pm = 0; pm < geometry_.common.size(); ++pm)
-      PlaneOf<A>::set(algorithm_, plane_.data(), pm, geometry_.common[pm]);
+    const std::vector<rich::Point> plane = rich::plane_table(geometry_);
+    for (std::uint32_t pm = 0; pm < plane.size(); ++pm)
+      PlaneOf<A>::set(algorithm_, plane_.data(), pm, plane[pm]);
     const contract::Shape& shape = memory_.view().shape;
     sizes_ = BufferSizes::of(shape);
     large_.resize(sizes_.large_bytes());
@@ -460,7 +461,8 @@ class Both {
   contract::Memory memory_;
   BufferSizes sizes_;
   std::uint32_t room_;
-  std::vector<typename PlaneOf<A>::type> plane_ = std::vector<typename PlaneOf<A>::type>(PlaneOf<A>::size);
+  std::vector<typename PlaneOf<A>::type> plane_ =
+      std::vector<typename PlaneOf<A>::type>(rich::plane_table_size);
   A algorithm_{};
   std::vector<rich::Rings> rings_;
   rich::Rings result_[2];

@@ -56,7 +56,7 @@ class FragmentWork {
 
   // The same in parts, for boards of one packet each: some groups read the fragments of a board as soon as
   // its units are there, the others join those of all boards. size: HeldFrame::size of the board. A few
-  // fragments beyond one turn of its groups are left to read_rest().
+  // fragments beyond two turns of its groups are left to read_rest().
   NANET_DEVICE NANET_INLINED void read_board(unsigned b, std::uint32_t size, unsigned group,
                                              unsigned groups) const {
     const std::uint32_t bytes = size & 0xFFFF, count = size >> 16, turn = share_lanes * groups;

@@ -180,7 +180,7 @@ class FrameWork {
     requires Summed<A>
   {
     SlotsCall<A> call;
-    call.found = shared_address(tables.fragment);
+    call.found = shared_address(tables.fragment + 1);  // behind the first Info of IndexedFragments
     call.pm = shared_address(tables.pm);
     call.event = shared_address(tables.event);
     call.order = shared_address(tables.slot);

@@ -165,11 +165,13 @@ class IndexedFragments {
       if (member != absent_member) f(c, member);
     }
   }
-  // Before a frame: the entries of absent boards, and their times.
+  // Before a frame: the entry of absent boards, and entries of the index behind all fragments, which hold
+  // their times too.
   NANET_DEVICE static void prepare(unsigned t, const Tables& tables, Merge& merge) {
     static_assert(absent_member < index_room);
     if (t == 0) infos(tables)[0] = {0, 0};
-    if (t < join_boards) merge.index[t][absent_member] = contract::IndexEntry::none;
+    for (std::uint32_t i = most; t < join_boards && i < index_room; ++i)
+      merge.index[t][i] = contract::IndexEntry::none;
   }
   // An event by the infos of its members; member(entry) for each board. Without branches, so that the loads
   // of all boards are in flight together.

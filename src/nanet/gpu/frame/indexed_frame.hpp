@@ -33,14 +33,21 @@ class IndexedFrame : public SummedFrame<A, B> {
   NANET_DEVICE static bool read(const IndexedFragments<B>& fragments, const Tables& tables,
                                 const typename PlaneOf<A>::type* plane, unsigned b, std::uint32_t i,
                                 const IndexedBoard::Found& found) {
-    const auto* const terms = A::terms(plane);
-    EventSums<A> total{};
+    const std::uint32_t* const pairs = A::pairs(plane);
+    typename A::WholeSums sum;
     const std::uint32_t to = Fragments::entry(b, i);
     const bool good = fragments.read(b, i, found, Fragments::infos(tables)[to], [&](const auto& ids) {
+      constexpr unsigned together = sizeof ids / sizeof ids[0];
+      std::uint32_t pair[together];
       NANET_UNROLLED
-      for (const std::int32_t id : ids) A::add(total.word, terms, static_cast<std::uint32_t>(id));
+      for (unsigned k = 0; k < together; ++k) pair[k] = pairs[ids[k]];
+      NANET_UNROLLED
+      for (unsigned k = 0; k < together; ++k) sum.add(pair[k]);
     });
-    sums(tables)[to] = total;
+    EventSums<A> words;
+    NANET_UNROLLED
+    for (unsigned w = 0; w < A::words; ++w) words.word[w] = A::word(sum, w);
+    sums(tables)[to] = words;
     return good;
   }
   // Before a frame: the entry of absent boards. Thread t.
@@ -48,8 +55,7 @@ class IndexedFrame : public SummedFrame<A, B> {
     if (t == 0) sums(tables)[0] = {};
   }
   // The events, with their primitives; `none` for a frame that needs the careful way. total: number of
-  // fragments. The members of
-  // FrameShared and `slot` of the tables have been prepared.
+  // fragments. The members of FrameShared and `slot` of the tables have been prepared.
   template <class Beside>
   NANET_DEVICE NANET_INLINED BuiltFrame build(std::uint32_t total, const Beside& beside) {
     BuiltFrame built;

@@ -88,7 +88,7 @@ class UsualFrames {
         for (unsigned h = 0; h < i % 6; ++h) e.hits.push_back({512 * b + 60 * h + below(random, 60), 4});
       }
       std::ranges::stable_sort(events, {}, &trigger::TestEvent::time);
-      const auto packets = 2 + below(random, 2);
+      const auto packets = 1 + below(random, 3);
       std::size_t from = 0;
       for (unsigned p = 0; p < packets; ++p) {
         const std::size_t to =
@@ -96,7 +96,7 @@ class UsualFrames {
         both.place(b, trigger::mgp_packet(b, frame, 7 + p,
                                           {events.begin() + static_cast<std::ptrdiff_t>(from),
                                            events.begin() + static_cast<std::ptrdiff_t>(to)},
-                                          0, p));
+                                          packets == 1 ? wire::mgp::flag::last : std::uint8_t{0}, p));
         from = to;
       }
     }
@@ -302,7 +302,7 @@ TEST(IndexedBoard, AcceptsTheWalkAlone) {
     }
     if (round % 4 == 1)
       for (unsigned i = 0; i < 3 && bytes; ++i) segment[random() % bytes] = static_cast<std::byte>(random());
-    std::uint32_t walk[contract::index_entries] = {}, given[contract::index_entries];
+    std::uint32_t walk[contract::index_entries] = {}, given[contract::index_entries + 2] = {};
     const std::uint32_t found = contract::index_fragments(segment, bytes, walk);
     std::uint32_t fragments = found == contract::no_index ? static_cast<std::uint32_t>(random() % 20) : found;
     std::copy_n(walk, contract::index_entries, given);

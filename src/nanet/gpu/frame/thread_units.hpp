@@ -27,10 +27,9 @@ class ThreadUnits {
     step_ = of_board * size;
     used_ = thread >= B::idle && group >> bits < of_board && board_ < boards;
   }
-  // Groups of a block that read fragments, the same number of each board, the first ones of a board's; those
-  // with higher numbers join fragments, which takes about as long as reading twice as many, except the last
-  // one, which reads what readers leave. boards: up to
-  // index_boards, each with two groups or more.
+  // Groups of a block that read fragments, the same number of each board, the first ones of a board's. Those
+  // with higher numbers join fragments, a turn of which takes as long as two of reading; the last one reads
+  // what the others leave. boards: up to index_boards, each with two groups or more.
   struct Roles {
     unsigned readers, joiners, of_board;  // of_board: readers of a board
     NANET_HD Roles(unsigned boards, unsigned threads) {

@@ -7,7 +7,6 @@
 #include "nanet/gpu/frame/merge.hpp"
 #include "nanet/gpu/frame/merged_rows.hpp"
 #include "nanet/gpu/frame/task.hpp"
-#include "nanet/gpu/plane_entries.hpp"
 #include "nanet/trigger/account/trace.hpp"
 #include "nanet/trigger/decide/decide.hpp"
 #include "nanet/trigger/decide/downscale.hpp"
@@ -122,21 +121,18 @@ concept Remote = requires { A::at_once; };
 // Algorithm of exact sums over hits, which threads can share; the term of a hit depends only on the PM.
 template <class A>
 concept Summed = requires { typename A::WholeSums; };
-// Table of the PMs, computed from their positions.
+// Table entry of a PM, computed from its position.
 template <class A>
 struct PlaneOf {
   using type = rich::Point;
-  static constexpr std::size_t size = plane_entries;
   NANET_HD static void set(const A&, type* plane, std::uint32_t pm, const rich::Point& p) { plane[pm] = p; }
 };
 template <Summed A>
 struct PlaneOf<A> {
   using type = typename A::Position;
-  static constexpr std::size_t size = A::table_with_terms;
-  static_assert(A::table_pms == plane_entries && size > plane_entries);
+  // Entries of IDs without PM change no sum.
   NANET_HD static void set(const A& algorithm, type* plane, std::uint32_t pm, const rich::Point& p) {
-    algorithm.set(plane, pm, p);
-    if (algorithm.whole) A::set_term(plane, pm);
+    algorithm.set(plane, pm, pm < pm_count ? p : rich::Point{A::origin_x, A::origin_y});
   }
 };
 

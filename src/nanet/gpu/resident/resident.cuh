@@ -27,7 +27,7 @@ namespace nanet::gpu {
 template <class A>
 struct SharedMemory {
   static constexpr std::size_t plane_bytes =
-      Remote<A> ? 0 : PlaneOf<A>::size * sizeof(typename PlaneOf<A>::type);
+      Remote<A> ? 0 : plane_entries * sizeof(typename PlaneOf<A>::type);
   static constexpr std::size_t scratch_bytes =
       Wide<A> ? (sizeof(typename ScratchOf<A>::type) + 127) / 128 * 128 : 0;
   static constexpr std::size_t result_bytes = Wide<A> ? (sizeof(rich::Rings) + 15) / 16 * 16 : 0;
