@@ -110,7 +110,7 @@ class FrameAhead {
   __device__ static unsigned lane() { return threadIdx.x & 31u; }
   __device__ static unsigned warp() { return threadIdx.x / 32 - 1; }
   __device__ static unsigned warps() { return blockDim.x / 32 - 1; }
-  __device__ static bool decides() { return warp() == warps() - 1; }  // for all; it has no board of its own
+  __device__ static bool decides() { return warp() == warps() - 1; }  // for all; it reads the rest
   // Barriers of LaterWarps: one for all of them, one per board, and one that those that join wait at.
   static constexpr unsigned board_barrier = 2, join_barrier = board_barrier + HeldFrame::boards;
   // Whether the number that is expected next may be n: by its low word, one load for the whole warp.
