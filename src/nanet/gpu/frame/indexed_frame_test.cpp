@@ -210,7 +210,9 @@ TYPED_TEST(IndexedFrame, BytesOfAnyContentGiveTheSameResults) {
     ASSERT_FALSE(testing::Test::HasFailure()) << round;
   }
   EXPECT_GT(usual.both.by_index, test_rounds(100u));  // a changed time difference, for example
-  EXPECT_GT(usual.both.refused, 0u);
+  if (test_rounds(600u) == 600u) {                    // about one frame in 40
+    EXPECT_GT(usual.both.refused, 0u);
+  }
 }
 
 // Entry i of a board's index in a mailbox.
