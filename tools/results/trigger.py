@@ -124,11 +124,11 @@ def _by_cause(bench: Bench) -> str:
         return ""
     head = [
         "run",
-        "late by us",
+        "late by the trigger",
         "by stops",
         "by the boards",
         "explained share",
-        "packets lost by us",
+        "packets lost by the trigger",
         "by stops",
         "by the boards",
     ]
