@@ -125,11 +125,11 @@ def test_stops_and_causes_are_shown_where_a_measurement_has_them(results: Module
         {"polling": "read 1", "over_50us_share": 0.125, "longest_us": 456.0},
     ]
     shown = tables.chain([about | {"rows": [stops, *threads], "figures": figures | causes}])
-    assert "spinning loop" not in without and "late by us" not in without
+    assert "spinning loop" not in without and "late by the trigger" not in without
     assert "|during the load|" in shown and "|123|" in shown and "|last 1.5 / 2.5|" in shown
     assert "|H200-x|2|3|0|0.0165|1|–|6|" in shown, "a measurement before losses were judged by stops"
     judged = tables.chain([about | {"rows": [], "figures": figures | with_losses}])
-    assert "|packets lost by us|by stops|by the boards|" in judged
+    assert "|packets lost by the trigger|by stops|by the boards|" in judged
     assert "|H200-x|2|3|0|0.0165|1|4|6|" in judged
     assert "|H200-x|largest of threads|||456||0.25|||" in shown
     unwatched = {"polling": "card", "over_50us_share": 0.9, "longest_us": 999.0, "seconds": 0.006}
