@@ -37,7 +37,7 @@ def test_the_page_in_a_browser(running: Running, tmp_path: Path) -> None:
                     f" && {shown}.includes(`Shown ${{nanet.display.at + 1}} of`)"
                 )
                 await page.until(says)
-                # The event stays while paused; an event that was under way may still be kept.
+                # The event stays while paused; more may be kept beside it.
                 event = f"{shown}.replace(/ of \\d+ kept/, '')"
                 first = await page.value(event)
                 await asyncio.sleep(1.0)
